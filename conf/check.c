@@ -12,6 +12,7 @@
 
 #define ITEM_DEFAULT 1048576
 #define SLAB_CHUNK_DEFAULT 524288
+#define CHUNK_KIB_MAX 1024
 #define SLAB_SIZE_STEP 8
 #define LRU_SHARE_MAX 80
 #define MANY_THREADS 64
@@ -184,12 +185,30 @@ static void derive_port(struct conf *conf)
 		conf->port = conf->udp_port;
 }
 
-/* extstore counts pages, and starts to make room when a quarter of them is left. */
+/* extstore counts pages, and starts to make room when a hundredth of them is left, before 1.6.38 a quarter. */
 static void derive_pages(struct conf *conf)
 {
+	uint64_t pages, part = conf_compat_from(conf, 38) ? 100 : 4;
+
 	if (!conf->ext_path_given || conf->ext_page_size == 0 || conf->ext_compact_under != 0)
 		return;
-	conf->ext_compact_under = conf->ext_drop_under = conf->flash_size_bytes / conf->ext_page_size / 4;
+	pages = conf->flash_size_bytes / conf->ext_page_size / part;
+	conf->ext_compact_under = conf->ext_drop_under = pages > 0 || part == 4 ? pages : 1;
+}
+
+/* The windows that memcached has unless one is given. */
+static void derive_window(struct conf *conf)
+{
+	if (conf->slab_automove_window == 0)
+		conf->slab_automove_window = conf_compat_from(conf, 34) ? 10 : 30;
+}
+
+/* memcached took bytes at first, though it spoke of KiB. From 1.6.24 on it takes KiB, and refuses larger numbers, which
+   are still bytes here. */
+static void derive_chunk_unit(struct conf *conf)
+{
+	if (conf->slab_chunk_max > 0 && conf->slab_chunk_max <= CHUNK_KIB_MAX && conf_compat_from(conf, 24))
+		conf->slab_chunk_max *= 1024;
 }
 
 /* With no_chunked_items memcached's chunks are as large as the default item. With any other -I it falls back to its
@@ -278,6 +297,7 @@ int conf_check(struct conf *conf, FILE *err)
 	};
 
 	derive_port(conf);
+	derive_chunk_unit(conf);
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		int exit_code;
 
@@ -287,6 +307,7 @@ int conf_check(struct conf *conf, FILE *err)
 		if (exit_code)
 			return exit_code;
 	}
+	derive_window(conf);
 	derive_pages(conf);
 	derive_chunks(conf);
 	note_effects(conf);

@@ -2,6 +2,7 @@
 /* struct conf: its defaults, single values and notes. Loads it from defaults, file and command line. */
 #include "conf/conf.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -31,6 +32,19 @@ void conf_note(struct conf *conf, enum log_level level, const char *format, ...)
 	*tail = note;
 }
 
+static unsigned release_of(const char *version)
+{
+	unsigned number[3];
+
+	/* sscanf would take signs and blanks. */
+	if (strspn(version, "0123456789.") < sizeof("1.6.0") - 1 ||
+	    sscanf(version, "%9u.%9u.%9u", &number[0], &number[1], &number[2]) != 3)
+		return 0;
+	if (number[0] != 1 || number[1] != 6)
+		return number[0] > 1 || (number[0] == 1 && number[1] > 6) ? UINT_MAX : 0;
+	return number[2];
+}
+
 void conf_init(struct conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
@@ -40,6 +54,7 @@ void conf_init(struct conf *conf)
 		if (conf_rows[i].kind == CONF_ROW_OPTION && option->default_text)
 			must(conf_value_set(conf, option, option->default_text, false) == FS_OK);
 	}
+	conf->compat_release = release_of(conf->compat_version);
 	conf_extended_init(conf);
 }
 
@@ -93,6 +108,8 @@ int conf_row_set(struct conf *conf, const struct conf_row *row, const char *valu
 		conf->protocol_given = true;
 	else if (row->option.offset == offsetof(struct conf, port))
 		conf->port_given = true;
+	else if (row->option.offset == offsetof(struct conf, compat_version))
+		conf->compat_release = release_of(conf->compat_version);
 	return rc;
 }
 
@@ -116,20 +133,6 @@ void conf_describe(const struct conf *conf, conf_each_fn *each, void *context)
 		if (conf_rows[i].kind == CONF_ROW_OPTION)
 			each(context, &conf_rows[i].option, conf_value_text(conf, &conf_rows[i].option, text));
 	}
-}
-
-bool conf_compat_from(const struct conf *conf, unsigned release)
-{
-	const char *text = conf->compat_version ? conf->compat_version : "";
-	unsigned version[3];
-
-	/* sscanf would take signs and blanks. */
-	if (strspn(text, "0123456789.") < sizeof("1.6.0") - 1 ||
-	    sscanf(text, "%9u.%9u.%9u", &version[0], &version[1], &version[2]) != 3)
-		return false;
-	if (version[0] != 1 || version[1] != 6)
-		return version[0] > 1 || (version[0] == 1 && version[1] > 6);
-	return version[2] >= release;
 }
 
 /* --- loading --------------------------------------------------------------------------------- */

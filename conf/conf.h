@@ -123,8 +123,11 @@ struct conf {
 #undef WORDS
 #undef STATE
 	char *config_path; /* of --config, or NULL; absolute, so that a reload finds it from any folder */
-	/* Only for the checks of loading: -B was given; -o ext_path was given; -p was given. */
-	bool protocol_given, ext_path_given, port_given;
+	/* Only for the checks of loading: -B was given; -o ext_path was given, and the one in use names a bucket; -p was
+	   given. */
+	bool protocol_given, ext_path_given, ext_path_special, port_given;
+	unsigned
+		compat_release; /* N if compat_version is 1.6.N; UINT_MAX if it is later, 0 if it is earlier or no version */
 	struct conf_note *notes; /* in the order of their making */
 	struct conf_faults *faults; /* --check-config was given; else NULL */
 	int exit_code; /* after CONF_EXIT, and with faults after FS_OK */
@@ -248,7 +251,10 @@ enum conf_reference {
 void conf_print_reference(FILE *out, enum conf_reference part);
 
 /* Does --compat-version name memcached 1.6.release or a later one? False for text that is no version. */
-bool conf_compat_from(const struct conf *conf, unsigned release);
+static inline bool conf_compat_from(const struct conf *conf, unsigned release)
+{
+	return conf->compat_release >= release;
+}
 
 /* Sets the lines that -V adds about the build, each with a line end; NULL, as at first: none. The text must outlive all loads.
    Call it before conf_load. */

@@ -158,9 +158,10 @@ void conf_extended_init(struct conf *conf);
 /* Frees the suboptions' strings, and sets them to NULL. */
 void conf_extended_free(struct conf *conf);
 
-/* Reads FILE:SIZE[:bucket] into the flash options. value is NULL when the operator gave none. A second one is only
-   noted. FS_OK, FS_EINVAL or FS_ENOMEM, with why. */
-FS_MUST_CHECK int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, size_t why_bytes);
+/* Reads ext_path=FILE:SIZE[:BUCKET] (without "ext_path="; NULL: without "=" too) as --flash-path and --flash-size. Of several
+   it takes the first one that isn't for a bucket of extstore's, else the first one, and notes what it doesn't use. FS_OK,
+   FS_EINVAL with memcached's line in why, or FS_ENOMEM. */
+FS_MUST_CHECK int conf_ext_path(struct conf *conf, const char *value, char *why, size_t why_bytes);
 
 /* Reads memcached's -o list. FS_OK; FS_ENOTFOUND for an unknown suboption, FS_EINVAL for a bad value or FS_ENOMEM, with
    the whole error line in why. */

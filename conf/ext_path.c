@@ -7,20 +7,18 @@
 #include "conf/conf_internal.h"
 #include "conf/units.h"
 
-/* memcached 1.6.18 accepts one bucket; it knows the others, but refuses them. */
-static int check_bucket(const char *bucket, char *why, size_t why_bytes)
+/* extstore's buckets give a file to a kind of objects: those that compaction saves, or that expire soon. */
+static int check_bucket(const char *bucket, bool *special, char *why, size_t why_bytes)
 {
-	static const char *const others[] = { "compact", "lowttl", "chunked" };
+	static const char *const others[] = { "compact", "lowttl", "chunked", "coldcompact", "old" };
 
+	*special = false;
 	if (!*bucket || strcmp(bucket, "default") == 0)
 		return FS_OK;
+	*special = true;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (strcmp(bucket, others[i]) == 0) {
-			snprintf(
-				why, why_bytes,
-				"ext_path only presently supports the default bucket\nfailed to parse ext_path argument");
-			return FS_EINVAL;
-		}
+		if (strcmp(bucket, others[i]) == 0)
+			return FS_OK;
 	snprintf(why, why_bytes, "Unknown extstore bucket: %s\nfailed to parse ext_path argument", bucket);
 	return FS_EINVAL;
 }
@@ -45,14 +43,40 @@ static int set_flash(struct conf *conf, const char *path, const char *size, char
 			 conf_accepted(&conf_rows[conf_find_row("flash-size")].option, accepted));
 		return rc;
 	}
-	conf->ext_path_given = true;
 	conf_note(conf, LOG_LEVEL_INFO, "ext_path is understood as --flash-path=%s --flash-size=%s", path, size);
 	return FS_OK;
 }
 
-int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, size_t why_bytes)
+/* There is one flash file: the first one that isn't for a bucket, or else the first one. */
+static int choose_flash(struct conf *conf, const char *value, const char *path, const char *size, bool special,
+			char *why, size_t why_bytes)
+{
+	bool better = conf->ext_path_special && !special;
+	int rc;
+
+	if (conf->ext_path_given && !better) {
+		conf_note(conf, LOG_LEVEL_WARN, "ext_path=%s is not used: there is one flash file, %s", value,
+			  conf->flash_path);
+		return FS_OK;
+	}
+	if (conf->ext_path_given)
+		conf_note(conf, LOG_LEVEL_WARN, "ext_path=%s is used instead: there is one flash file, without buckets",
+			  value);
+	rc = set_flash(conf, path, size, why, why_bytes);
+	if (rc != FS_OK)
+		return rc;
+	conf->ext_path_given = true;
+	conf->ext_path_special = special;
+	if (special)
+		conf_note(conf, LOG_LEVEL_INFO, "the bucket of ext_path=%s is without effect: any object may go there",
+			  value);
+	return FS_OK;
+}
+
+int conf_ext_path(struct conf *conf, const char *value, char *why, size_t why_bytes)
 {
 	char *copy, *rest, *path, *size;
+	bool special = false;
 	uint64_t bytes;
 	int rc = FS_EINVAL;
 
@@ -74,7 +98,7 @@ int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, 
 			 "failed to parse ext_path argument");
 		goto out;
 	}
-	if (rest && check_bucket(rest, why, why_bytes) != FS_OK)
+	if (rest && check_bucket(rest, &special, why, why_bytes) != FS_OK)
 		goto out;
 	if (!strchr("mgtp", size[strlen(size) - 1] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK ||
 	    bytes == 0) {
@@ -84,13 +108,7 @@ int conf_ext_path(struct conf *conf, const char *value, bool second, char *why, 
 			 size);
 		goto out;
 	}
-	if (second) {
-		conf_note(conf, LOG_LEVEL_WARN, "ext_path=%s is not used: there is one flash file, the first one",
-			  value);
-		rc = FS_OK;
-		goto out;
-	}
-	rc = set_flash(conf, path, size, why, why_bytes);
+	rc = choose_flash(conf, value, path, size, special, why, why_bytes);
 out:
 	free(copy);
 	return rc;

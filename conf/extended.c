@@ -216,7 +216,7 @@ static int take_word(struct conf *conf, char *word, char *why, size_t why_bytes)
 	if (value)
 		*value++ = 0;
 	if (strcmp(word, "ext_path") == 0)
-		return conf_ext_path(conf, value, conf->ext_path_given, why, why_bytes);
+		return conf_ext_path(conf, value, why, why_bytes);
 	suboption = find(word);
 	if (!suboption || suboption->form == CONF_FORM_STATE) {
 		/* getsubopt(3) gives memcached the whole word, with its value. */

@@ -91,9 +91,10 @@ static void md_suboption(FILE *out, const struct conf_suboption *suboption)
 
 static void md_suboptions(FILE *out, bool of_extstore)
 {
-	fprintf(out, "| suboption | what for | default |\n|---|---|---|\n"
-		     "| `ext_path=FILE:SIZE[:BUCKET]` | the flash: `--flash-path` and `--flash-size` in "
-		     "one; the bucket has no meaning here | |\n");
+	fprintf(out,
+		"| suboption | what for | default |\n|---|---|---|\n"
+		"| `ext_path=FILE:SIZE[:BUCKET]` | the flash: `--flash-path` and `--flash-size` in "
+		"one. A bucket (compact, old, ...) has no effect; of several files the first one without a bucket is used | |\n");
 	for (int i = 0; i < conf_suboption_count; i++) {
 		const struct conf_suboption *suboption = &conf_suboptions[i];
 		bool ext = strncmp(suboption->name ? suboption->name : "", "ext_", 4) == 0;

@@ -13,6 +13,8 @@
 #include "server/count/observe.h"
 #include "server/store/store.h"
 
+#define UNKNOWN "ERROR\r\n" /* there is no such report */
+
 void stats_add(struct stats_out *out, const char *name, const char *format, ...)
 {
 	char value[1024];
@@ -45,9 +47,11 @@ static const char *answer_sizes(const struct server *server, const char *words, 
 	return stats_sizes(server, atomic_load(&sizes_enabled) || server->conf->track_sizes, out);
 }
 
-/* As in memcached, this answer has no END. */
-static const char *switch_sizes(struct stats_out *out, bool on)
+/* memcached had this before 1.6.25. As there, the answer has no END. */
+static const char *switch_sizes(const struct server *server, struct stats_out *out, bool on)
 {
+	if (conf_compat_from(server->conf, 25))
+		return UNKNOWN;
 	atomic_store(&sizes_enabled, on);
 	stats_add(out, "sizes_status", "%s", on ? "enabled" : "disabled");
 	return "";
@@ -55,16 +59,14 @@ static const char *switch_sizes(struct stats_out *out, bool on)
 
 static const char *sizes_enable(const struct server *server, const char *words, struct stats_out *out)
 {
-	(void)server;
 	(void)words;
-	return switch_sizes(out, true);
+	return switch_sizes(server, out, true);
 }
 
 static const char *sizes_disable(const struct server *server, const char *words, struct stats_out *out)
 {
-	(void)server;
 	(void)words;
-	return switch_sizes(out, false);
+	return switch_sizes(server, out, false);
 }
 
 /* ---- stats detail ------------------------------------------------------------------------------- */
@@ -88,7 +90,8 @@ static bool starts_with_word(const char *words, const char *word)
 
 static const char *answer_detail(const struct server *server, const char *words, struct stats_out *out)
 {
-	(void)server;
+	if (server->conf->disable_dumping && conf_compat_from(server->conf, 37)) /* it shows parts of keys */
+		return "CLIENT_ERROR stats detail not allowed\r\n";
 	if (starts_with_word(words, "dump"))
 		return detail_dump(out);
 	if (!starts_with_word(words, "on") && !starts_with_word(words, "off"))
@@ -144,5 +147,5 @@ const char *admin_stats(const struct server *server, const char *words, const ch
 			reports[i].rows(server, out);
 			return STATS_END;
 		}
-	return "ERROR\r\n";
+	return UNKNOWN;
 }

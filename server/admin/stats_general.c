@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "stats": exactly the rows that memcached has for the given options, in its order and forms, as exporters and agents
- * read them by name. Flashield's own rows are in "stats flash", "classifier", "segments" and "apps".
+ * "stats": exactly the rows that memcached, of the release that --compat-version names, has for the given options, in its
+ * order and forms, as exporters and agents read them by name. Flashield's own rows are in "stats flash", "classifier", "segments" and "apps".
  */
 #include "server/admin/admin.h"
 
@@ -32,12 +32,41 @@ struct source {
 	struct watch_status watch;
 };
 
-/* memcached leaves out whole sections when an option switches their part off. */
-enum section { ALWAYS, REFUSING, FLASH, CRAWLER, MAINTAINER, REASSIGN, TLS, TLS_CACHE, IDLE };
+/* memcached leaves out whole sections when an option switches their part off. Some rows came or went with a release
+   1.6.N: FROM_N, BEFORE_N. */
+enum section {
+	ALWAYS,
+	REFUSING,
+	FLASH,
+	FLASH_FROM_25,
+	FLASH_FROM_34,
+	CRAWLER,
+	MAINTAINER,
+	REASSIGN,
+	REASSIGN_BEFORE_34,
+	REASSIGN_FROM_34,
+	REASSIGN_FROM_40,
+	TLS,
+	TLS_FROM_30,
+	TLS_CACHE,
+	IDLE
+};
 
 static bool section_is_shown(const struct source *from, enum section section)
 {
 	switch (section) {
+	case FLASH_FROM_25:
+		return from->store.flash && conf_compat_from(from->conf, 25);
+	case FLASH_FROM_34:
+		return from->store.flash && conf_compat_from(from->conf, 34);
+	case REASSIGN_BEFORE_34:
+		return from->conf->slab_reassign && !conf_compat_from(from->conf, 34);
+	case REASSIGN_FROM_34:
+		return from->conf->slab_reassign && conf_compat_from(from->conf, 34);
+	case REASSIGN_FROM_40:
+		return from->conf->slab_reassign && conf_compat_from(from->conf, 40);
+	case TLS_FROM_30:
+		return from->conf->enable_ssl && conf_compat_from(from->conf, 30);
 	case REFUSING:
 		return from->conf->maxconns_fast;
 	case FLASH:
@@ -89,6 +118,20 @@ static void show_user_time(const struct source *from, struct stats_out *out, con
 static void show_system_time(const struct source *from, struct stats_out *out, const char *name)
 {
 	timeval_row(out, name, &from->usage.ru_stime);
+}
+
+/* The reason for which a page of a slab could not be moved the last time: there are none. */
+static void show_busy_status(const struct source *from, struct stats_out *out, const char *name)
+{
+	(void)from;
+	stats_add(out, name, "none");
+}
+
+/* The percentage of memory that small objects hold which extstore leaves there: flash takes objects of any size here. */
+static void show_pressure(const struct source *from, struct stats_out *out, const char *name)
+{
+	(void)from;
+	stats_add(out, name, "0.00");
 }
 
 /* ---- rows that are worked out -------------------------------------------------------------------- */
@@ -206,10 +249,12 @@ static uint64_t certificate_age(const struct source *from)
 	NONE(ALWAYS, hash_is_expanding) \
 	NONE(REASSIGN, slab_reassign_rescues) \
 	NONE(REASSIGN, slab_reassign_chunk_rescues) \
-	NONE(REASSIGN, slab_reassign_evictions_nomem) \
+	NONE(REASSIGN_BEFORE_34, slab_reassign_evictions_nomem) \
 	NONE(REASSIGN, slab_reassign_inline_reclaim) \
 	NONE(REASSIGN, slab_reassign_busy_items) \
 	NONE(REASSIGN, slab_reassign_busy_deletes) \
+	NONE(REASSIGN_FROM_34, slab_reassign_busy_nomem) \
+	SHOW(REASSIGN_FROM_40, slab_reassign_last_busy_status, show_busy_status) \
 	NONE(REASSIGN, slab_reassign_running) \
 	NONE(REASSIGN, slabs_moved) \
 	VALUE(CRAWLER, lru_crawler_running, from->crawler.running) \
@@ -223,9 +268,13 @@ static uint64_t certificate_age(const struct source *from)
 	VALUE(ALWAYS, log_watchers, from->watch.watchers) \
 	COUNT(TLS_CACHE, ssl_new_sessions) \
 	COUNT(TLS, ssl_handshake_errors) \
+	COUNT(TLS_FROM_30, ssl_proto_errors) \
 	VALUE(TLS, time_since_server_cert_refresh, certificate_age(from)) \
+	SHOW(FLASH_FROM_34, extstore_memory_pressure, show_pressure) \
 	COUNT_AS(FLASH, extstore_compact_lost, flash_objects_dropped) \
 	COUNT_AS(FLASH, extstore_compact_rescues, flash_objects_reinserted) \
+	NONE(FLASH_FROM_25, extstore_compact_resc_cold) \
+	NONE(FLASH_FROM_25, extstore_compact_resc_old) \
 	NONE(FLASH, extstore_compact_skipped) \
 	COUNT_AS(FLASH, extstore_page_allocs, segments_written) \
 	COUNT_AS(FLASH, extstore_page_evictions, segments_reclaimed) \

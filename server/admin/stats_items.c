@@ -173,8 +173,9 @@ static bool dump_item(void *context, const struct store_seen *object)
 	return true;
 }
 
-static bool get_class_number(const char **text, unsigned *number)
+static bool get_class_number(const struct server *server, const char **text, unsigned *number)
 {
+	bool strict = conf_compat_from(server->conf, 40);
 	unsigned long value;
 	char *end;
 
@@ -182,8 +183,10 @@ static bool get_class_number(const char **text, unsigned *number)
 	value = strtoul(*text, &end, 10);
 	if (end == *text || (*end && *end != ' ') || **text == '-' || errno != 0)
 		return false;
+	if (strict && (value > UINT32_MAX || **text < '0' || **text > '9'))
+		return false;
 	*text = end + strspn(end, " ");
-	*number = (unsigned)value; /* as memcached: the lower 32 bits */
+	*number = (unsigned)value; /* as memcached did: the lower 32 bits */
 	return true;
 }
 
@@ -196,7 +199,7 @@ const char *stats_cachedump(const struct server *server, const char *words, stru
 		return "CLIENT_ERROR stats cachedump not allowed\r\n";
 	if (!*words || !strchr(words, ' '))
 		return "CLIENT_ERROR bad command line\r\n";
-	if (!get_class_number(&words, &dump.class) || !get_class_number(&words, &limit))
+	if (!get_class_number(server, &words, &dump.class) || !get_class_number(server, &words, &limit))
 		return "CLIENT_ERROR bad command line format\r\n";
 	if (dump.class == 0)
 		return STATS_END;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "stats settings": the rows of memcached 1.6.18, in its order and forms, and then Flashield's own options.
+ * "stats settings": memcached's rows, in its order and forms, and then Flashield's own options. Rows that a later release
+ * than the one of --compat-version brought are left out.
  *
  * An option that has no effect here is shown as it was given, for scripts that compare the settings with those they
  * want. Flashield's own options have their names of the configuration file, with "_" for "-", and their values as
@@ -113,6 +114,18 @@ static void show_verify_mode(const struct source *from, struct stats_out *out, c
 	stats_add(out, name, "%d", bits[from->conf->ssl_verify_mode]);
 }
 
+/* A figure that 1.6.39 and earlier releases showed as a text that is not there. */
+static void show_napi_ids(const struct source *from, struct stats_out *out, const char *name)
+{
+	stats_add(out, name, "%s", conf_compat_from(from->conf, 40) ? "0" : "(null)");
+}
+
+static void show_flags_size(const struct source *from, struct stats_out *out, const char *name)
+{
+	if (conf_compat_from(from->conf, 22))
+		stats_add(out, name, "%zu", sizeof(uint32_t));
+}
+
 static void show_tls_version(const struct source *from, struct stats_out *out, const char *name)
 {
 	stats_add(out, name, "tlsv1.%d", from->conf->ssl_min_version);
@@ -208,8 +221,9 @@ static const struct row rows[] = {
 	ROW(ssl_session_cache, YES, ssl_session_cache),
 	ROW(ssl_kernel_tls, YES, ssl_kernel_tls),
 	SHOWN(ssl_min_version, show_tls_version),
-	ALWAYS(num_napi_ids, "(null)"),
+	SHOWN(num_napi_ids, show_napi_ids),
 	ROW(memory_file, POINTER, memory_file),
+	SHOWN(client_flags_size, show_flags_size),
 };
 
 /* ---- the report ---------------------------------------------------------------------------------- */

@@ -23,6 +23,8 @@ struct conf;
 	TUNING(double, warm_max_factor) \
 	TUNING(uint32_t, slab_automove) \
 	TUNING(double, slab_automove_ratio) \
+	TUNING(double, slab_automove_freeratio) \
+	TUNING(uint32_t, slab_automove_window) \
 	TUNING(uint32_t, ext_item_size) \
 	TUNING(uint32_t, ext_item_age) \
 	TUNING(uint32_t, ext_low_ttl) \

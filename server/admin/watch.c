@@ -21,6 +21,8 @@
 /* Between two drains: the shorter the more lines come, so that the threads' rings don't fill. */
 #define DRAIN_LEAST_MS 1
 #define DRAIN_MOST_MS 20
+#define NOTE_BYTES 64u /* a note about lines that a watcher has missed */
+#define LEAST_BYTES (EVENT_LINE_MAX + NOTE_BYTES)
 
 struct watcher {
 	struct watcher *next;
@@ -141,19 +143,15 @@ static void want_streams(const struct watch *watch)
 	events_want(streams);
 }
 
-static bool append_line(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
+static bool has_room(const struct watch *watch, struct watcher *watcher, size_t bytes)
 {
 	must(watcher->head <= watcher->tail && watcher->tail <= watch->buffer_bytes);
-	if (watch->buffer_bytes - watcher->tail < length && watcher->head > 0) {
+	if (watch->buffer_bytes - watcher->tail < bytes && watcher->head > 0) {
 		memmove(watcher->buffer, watcher->buffer + watcher->head, watcher->tail - watcher->head);
 		watcher->tail -= watcher->head;
 		watcher->head = 0;
 	}
-	if (watch->buffer_bytes - watcher->tail < length)
-		return false;
-	memcpy(watcher->buffer + watcher->tail, line, length);
-	watcher->tail += length;
-	return true;
+	return watch->buffer_bytes - watcher->tail >= bytes;
 }
 
 static void send_some(struct watcher *watcher)
@@ -172,33 +170,40 @@ static void send_some(struct watcher *watcher)
 }
 
 /* Makes room by sending, unless the socket is full. */
-static bool append_or_send(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
+static bool make_room(const struct watch *watch, struct watcher *watcher, size_t bytes)
 {
-	if (append_line(watch, watcher, line, length))
+	if (has_room(watch, watcher, bytes))
 		return true;
 	if (watcher->stuck)
 		return false;
 	send_some(watcher);
 	watcher->stuck = watcher->head < watcher->tail;
-	return append_line(watch, watcher, line, length);
+	return has_room(watch, watcher, bytes);
 }
 
+static void append(struct watcher *watcher, const char *text, size_t length)
+{
+	memcpy(watcher->buffer + watcher->tail, text, length);
+	watcher->tail += length;
+}
+
+/* A note about lines that were skipped always has a line behind it. */
 static void give_line(struct watch *watch, struct watcher *watcher, const char *line, size_t length)
 {
-	char note[64];
-	int note_length;
+	char note[NOTE_BYTES];
+	size_t note_length = 0;
 
-	if (watcher->skipped > 0) {
-		note_length = snprintf(note, sizeof(note), "skipped=%" PRIu64 "\n", watcher->skipped);
-		if (append_or_send(watch, watcher, note, (size_t)note_length))
-			watcher->skipped = 0;
-	}
-	if (watcher->skipped == 0 && append_or_send(watch, watcher, line, length)) {
-		atomic_fetch_add(&watch->sent, 1);
-	} else {
+	if (watcher->skipped > 0)
+		note_length = (size_t)snprintf(note, sizeof(note), "skipped=%" PRIu64 "\n", watcher->skipped);
+	if (!make_room(watch, watcher, note_length + length)) {
 		watcher->skipped++;
 		atomic_fetch_add(&watch->skipped, 1);
+		return;
 	}
+	append(watcher, note, note_length);
+	append(watcher, line, length);
+	watcher->skipped = 0;
+	atomic_fetch_add(&watch->sent, 1);
 }
 
 static void see_line(void *context, enum event_stream stream, const char *line, size_t length)
@@ -296,7 +301,7 @@ int watch_start(struct watch **out, size_t buffer_bytes)
 	struct watch *watch = mem_must_zalloc(sizeof(*watch));
 
 	watch->pause_ms = DRAIN_MOST_MS;
-	watch->buffer_bytes = buffer_bytes < EVENT_LINE_MAX ? EVENT_LINE_MAX : buffer_bytes;
+	watch->buffer_bytes = buffer_bytes < LEAST_BYTES ? LEAST_BYTES : buffer_bytes;
 	lock_init(&watch->lock, LOCK_LEAF);
 	watch->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (watch->wake_fd < 0 || thread_start(&watch->thread, watch_main, watch) != 0) {

@@ -240,6 +240,12 @@ static inline void conn_put(struct conn *conn, const char *text, uint32_t length
 	conn_commit(conn, length);
 }
 
+/* Returns true if no answer waits to be sent, as before the first command of a pipeline. */
+static inline bool conn_output_is_empty(const struct conn *conn)
+{
+	return conn->output.head == conn->output.tail && !conn->output.first;
+}
+
 /* ---- replies --------------------------------------------------------------------------------- */
 
 /* Returns a reply for a request; its request's done and owner are set, other fields may hold anything. The caller owns

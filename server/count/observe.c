@@ -347,8 +347,9 @@ static void emit_deletion(const struct store_request *request, const struct stor
 
 	if (request->result != STORE_DELETED || stays || told->met == STORE_MET_UNKNOWN)
 		return;
-	events_emit(EVENT_DELETIONS, "type=deleted key=%s cmd=delete clsid=%u size=%u from=%s", key, told->met_class,
-		    told->met_bytes, tiers[told->met]);
+	events_emit(EVENT_DELETIONS, "type=deleted key=%s cmd=%s clsid=%u size=%u from=%s", key,
+		    request->has_options && request->options.meta ? "md" : "delete", told->met_class, told->met_bytes,
+		    tiers[told->met]);
 }
 
 /* memcached's line for a command that stores a value; ours for a delete. */

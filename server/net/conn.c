@@ -191,11 +191,11 @@ static ssize_t receive_bytes(struct conn *conn)
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 /* All connections' answers together take too much memory. It comes back as they are sent, or as a sweep closes
-   connections. Meanwhile only connections go on that are in the middle of a value, or have answers of their own to wait
-   for. */
+   connections. Meanwhile only connections go on that are in the middle of a value, which is received or thrown away, or
+   have answers of their own to wait for. */
 static bool __attribute__((cold, noinline)) must_starve(struct conn *conn)
 {
-	if (conn->body_left > 0 || !conn_output_empty(conn))
+	if (conn->body_left > 0 || conn->session.state == SESSION_SWALLOW || !conn_output_is_empty(conn))
 		return false;
 	atomic_store_explicit(&conn->worker->starving, true, memory_order_relaxed);
 	conn->wait = CONN_WAIT_MEMORY;
@@ -247,7 +247,7 @@ static void settle_conn(struct conn *conn, enum conn_verdict verdict)
 		event_add(&sock->writable, NULL);
 		if (sock->blocked_seconds == 0)
 			sock->blocked_seconds = conn->worker->now_seconds;
-	} else if (__builtin_expect(sock->blocked_seconds != 0, 0) && conn_output_empty(conn)) {
+	} else if (__builtin_expect(sock->blocked_seconds != 0, 0) && conn_output_is_empty(conn)) {
 		sock->blocked_seconds = 0;
 	}
 	if (verdict == CONN_YIELD) {
@@ -291,7 +291,7 @@ static bool finish_conn_step(struct conn *conn, enum conn_verdict verdict)
 			break;
 		verdict = run_input(conn);
 	}
-	if (__builtin_expect(conn->failed || (conn->finishing && conn_output_empty(conn)), 0))
+	if (__builtin_expect(conn->failed || (conn->finishing && conn_output_is_empty(conn)), 0))
 		return end_conn_step(sock_of(conn));
 	settle_conn(conn, verdict);
 	return true;

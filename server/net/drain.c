@@ -27,8 +27,9 @@ static bool is_done(const struct socket_conn *sock)
 {
 	const struct conn *conn = &sock->conn;
 
-	return !sock->ready && conn->pending == 0 && conn_output_empty(conn) && conn->input.start == conn->input.end &&
-	       conn->body_left == 0 && conn->session.state == SESSION_LINE && !has_arrived(sock);
+	return !sock->ready && conn->pending == 0 && conn_output_is_empty(conn) &&
+	       conn->input.start == conn->input.end && conn->body_left == 0 && conn->session.state == SESSION_LINE &&
+	       !has_arrived(sock);
 }
 
 void drain(struct worker *worker)

@@ -54,7 +54,7 @@ void loan_take(struct socket_conn *sock)
 {
 	struct loan *loan = sock->loan;
 
-	must(loan && !sock->lent && sock->conn.pending == 0 && conn_output_empty(&sock->conn));
+	must(loan && !sock->lent && sock->conn.pending == 0 && conn_output_is_empty(&sock->conn));
 	event_del(&sock->readable);
 	event_del(&sock->writable);
 	sock->reading = false;

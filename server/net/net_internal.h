@@ -277,10 +277,6 @@ static inline uint64_t conn_output_bytes(const struct conn *conn)
 {
 	return conn->output.tail - conn->output.head + conn->output.value_bytes;
 }
-static inline bool conn_output_empty(const struct conn *conn)
-{
-	return conn->output.head == conn->output.tail && !conn->output.first;
-}
 /* Gives back the output's memory when it is empty. */
 void conn_shrink_output(struct conn *conn);
 /* Drops all output; pending replies stay alive, out of the queue. */

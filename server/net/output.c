@@ -489,7 +489,7 @@ bool conn_may_go_slow(struct conn *conn)
 
 	/* It holds ready answers, which are sent next, or pending ones, which will be. Either way it is asked again. */
 	if (__builtin_expect(conn->worker->held > conn->worker->held_limit, 0) && output->held > CONN_LEAST_BYTES &&
-	    !conn_output_empty(conn)) {
+	    !conn_output_is_empty(conn)) {
 		conn->wait = CONN_WAIT_OUTPUT;
 		return false;
 	}

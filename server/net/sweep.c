@@ -32,8 +32,9 @@ static bool is_idle(const struct socket_conn *sock, uint32_t timeout_seconds)
 	const struct conn *conn = &sock->conn;
 	uint32_t active = atomic_load_explicit(&sock->active_seconds, memory_order_relaxed);
 
-	return conn->worker->now_seconds - active > timeout_seconds && conn->pending == 0 && conn_output_empty(conn) &&
-	       conn->wait == CONN_WAIT_NONE && !sock->lent && conn->listener && !conn->listener->local;
+	return conn->worker->now_seconds - active > timeout_seconds && conn->pending == 0 &&
+	       conn_output_is_empty(conn) && conn->wait == CONN_WAIT_NONE && !sock->lent && conn->listener &&
+	       !conn->listener->local;
 }
 
 static void close_idle(struct worker *worker, uint32_t timeout_seconds)

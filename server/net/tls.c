@@ -14,6 +14,7 @@
 #include <openssl/ssl.h>
 #include <unistd.h>
 
+#include "base/events.h"
 #include "base/log.h"
 #include "base/metrics/counters.h"
 #include "conf/conf.h"
@@ -41,15 +42,20 @@ static bool tls_open(struct socket_conn *sock)
 static void __attribute__((cold)) note_failure(const struct socket_conn *sock, SSL *ssl)
 {
 	char cause[160] = "the client has closed the connection";
+	bool protocol = ERR_peek_error() != 0;
 
-	if (ERR_peek_error() != 0)
+	if (protocol)
 		ERR_error_string_n(ERR_peek_error(), cause, sizeof(cause));
-	if (!SSL_is_init_finished(ssl)) {
+	/* SSL_is_init_finished() would be false after every error that OpenSSL takes for fatal. */
+	if (SSL_get_state(ssl) != TLS_ST_OK) {
 		ctr_add(CTR_ssl_handshake_errors, 1);
 		log_limited(LOG_LEVEL_INFO, "<%d TLS handshake failed: %s", sock->fd, cause);
 	} else {
+		ctr_add(CTR_ssl_proto_errors, protocol);
 		log_limited(LOG_LEVEL_INFO, "<%d TLS failed: %s", sock->fd, cause);
 	}
+	if (events_on(EVENT_CONNEVENTS))
+		events_emit(EVENT_CONNEVENTS, "type=conntlserr fd=%d msg=%s", sock->fd, cause);
 	SSL_set_quiet_shutdown(ssl, 1); /* no close_notify after an error */
 	ERR_clear_error();
 }

@@ -225,7 +225,7 @@ static void udp_close(struct socket_conn *sock)
 	struct udp_socket *socket = datagram->socket;
 
 	sock->transport_data = NULL;
-	if (datagram->spoilt || sock->conn.failed || !conn_output_empty(&sock->conn)) {
+	if (datagram->spoilt || sock->conn.failed || !conn_output_is_empty(&sock->conn)) {
 		ctr_add(CTR_udp_answers_dropped, 1);
 		datagram_free(datagram);
 	} else if (TAILQ_EMPTY(&socket->waiting) && send_answer(datagram)) {

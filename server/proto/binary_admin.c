@@ -37,7 +37,7 @@ enum binary_step binary_flush(struct conn *conn, const struct binary_command *co
 	own = (void *)reply->own;
 	own->opaque = command->opaque;
 	own->opcode = command->opcode;
-	own->with_key = false;
+	own->with_key = own->silent = false;
 	reply->noreply = command->flags & BINARY_QUIET;
 	if (proto_flush(conn, reply, (int64_t)command->exptime))
 		binary_answer(conn, reply);

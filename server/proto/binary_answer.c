@@ -112,7 +112,7 @@ static uint16_t make_miss(const struct reply *reply, enum binary_status status, 
 	uint16_t key = own->with_key ? reply->request.key_length : 0;
 	uint16_t text = key > 0 ? 0 : statuses[status].length;
 
-	if (reply->noreply && binary_is_get(reply) && status == BINARY_STATUS_NOT_FOUND)
+	if (own->silent || (reply->noreply && binary_is_get(reply) && status == BINARY_STATUS_NOT_FOUND))
 		return 0;
 	if (key > 0)
 		memmove(out + BINARY_HEADER_BYTES, reply->text + BINARY_HEAD_BYTES, key);

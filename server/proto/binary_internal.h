@@ -28,6 +28,7 @@ struct binary_own {
 	uint32_t opaque;
 	uint8_t opcode;
 	bool with_key;
+	bool silent; /* the delete of a refused set: it has no answer of its own */
 };
 _Static_assert(sizeof(struct binary_own) <= REPLY_OWN_BYTES, "fits");
 

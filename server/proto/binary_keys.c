@@ -24,6 +24,7 @@ static struct reply *binary_new_request(struct conn *conn, const struct binary_c
 	own->opaque = command->opaque;
 	own->opcode = command->opcode;
 	own->with_key = command->flags & BINARY_WITH_KEY;
+	own->silent = false;
 	memcpy(reply->text + BINARY_HEAD_BYTES, command->key, command->key_length);
 	reply->request.op = op_of[command->id];
 	reply->request.key = reply->text + BINARY_HEAD_BYTES;
@@ -111,45 +112,58 @@ enum binary_step binary_key(struct conn *conn, const struct binary_command *comm
 
 /* ---- set, add, replace, append, prepend ------------------------------------------------------ */
 
-/* As in memcached, only the text protocol counts values that are too large or find no memory. */
-static enum binary_step binary_refuse_store(struct conn *conn, const struct binary_command *command,
-					    enum store_result why)
+/* The client takes the old value of a refused set as replaced: it is deleted, silently. */
+static bool delete_refused(struct conn *conn, const struct binary_command *command, uint64_t hash,
+			   enum store_result why)
 {
-	struct reply *reply = binary_new_request(conn, command, conn_hash(conn, command->key, command->key_length));
+	struct reply *reply = binary_new_request(conn, command, hash);
+	struct binary_own *own;
 
 	if (!reply)
-		return BINARY_CLOSE;
+		return false;
+	own = (void *)reply->own;
+	own->silent = true;
 	reply->request.op = STORE_DELETE;
-	reply->request.result = why;
-	if (command->id == BINARY_SET) {
-		/* The client takes the old value as replaced: it is deleted. Under -M it may have to be read, and the
-		   answer may come before the value's end. */
-		reply->request.has_options = true;
-		reply->request.options = (struct store_options){ .refused = why };
-		if (!proto_execute(conn, reply)) {
-			wait_for_flash(conn, reply);
-			reply = NULL;
-		}
-	}
+	reply->request.has_options = true;
+	reply->request.options = (struct store_options){ .refused = why };
+	if (proto_execute(conn, reply))
+		conn_reply_give(conn, reply);
+	else /* under -M the old object may have to be read */
+		wait_for_flash(conn, reply);
+	return true;
+}
+
+/* As in memcached, only the text protocol counts values that are too large or find no memory. */
+static enum binary_step binary_refuse_store(struct conn *conn, const struct binary_command *command, uint64_t hash,
+					    enum store_result why)
+{
+	struct reply *answer;
+
+	if (command->id == BINARY_SET && !delete_refused(conn, command, hash, why))
+		return BINARY_CLOSE;
+	answer = binary_new_request(conn, command, hash); /* it is not executed */
+	if (!answer)
+		return BINARY_CLOSE;
+	answer->request.op = STORE_DELETE;
+	answer->request.result = why;
 	if (command->value_length > BINARY_BODY_MAX) {
-		if (reply)
-			binary_answer(conn, reply);
+		binary_answer(conn, answer);
 		return BINARY_CLOSE;
 	}
 	value_skip(conn, command->value_length);
-	conn->session.reply = reply;
+	conn->session.reply = answer;
 	return BINARY_NEXT;
 }
 
 bool binary_skip_go_on(struct conn *conn)
 {
-	struct reply *reply;
+	struct reply *answer = conn->session.reply;
 
 	if (!value_skip_go_on(conn))
 		return false;
-	reply = value_skipped(conn);
-	if (reply)
-		binary_answer(conn, reply);
+	conn->session.reply = NULL;
+	if (answer)
+		binary_answer(conn, answer);
 	return true;
 }
 
@@ -179,7 +193,7 @@ enum binary_step binary_store(struct conn *conn, const struct binary_command *co
 	item = store_item_create(conn->store, command->key, command->key_length, command->client_flags,
 				 expiry_of(conn, command->exptime), command->value_length, &why);
 	if (!item)
-		return binary_refuse_store(conn, command, why);
+		return binary_refuse_store(conn, command, hash, why);
 	reply = binary_new_request(conn, command, hash);
 	if (!reply) {
 		store_item_drop(conn->store, item);

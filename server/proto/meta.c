@@ -26,7 +26,7 @@ static struct reply *meta_new_request(struct conn *conn, const struct meta_comma
 	request->hash = conn_hash(conn, meta->key, meta->key_length);
 	request->item = NULL;
 	request->has_options = true;
-	request->options = (struct store_options){ 0 };
+	request->options = (struct store_options){ .meta = true };
 	reply->kind = (uint8_t)kind;
 	reply->text_length = 0;
 	reply->pending = reply->ordered = false;
@@ -240,8 +240,7 @@ static enum text_step run_arithmetic(struct conn *conn, const struct meta_comman
 
 static enum text_step refuse_line(struct conn *conn, const struct meta_command *meta, enum meta_error error)
 {
-	bool format = error == META_ERROR_NO_KEY && conf_compat_from(conn->server->conf, COMPAT_INCOMPLETE);
-	const char *answer = meta_error_answer(format ? META_ERROR_FORMAT : error);
+	const char *answer = meta_error_answer(error);
 
 	if (meta->body_follows) {
 		text_skip_value(conn, meta->value_length);
@@ -255,7 +254,7 @@ static enum text_step refuse_line(struct conn *conn, const struct meta_command *
 enum text_step meta_run(struct conn *conn, const struct text_command *command)
 {
 	struct meta_command meta;
-	enum meta_error error = meta_parse(command->id, command->rest, command->rest_end, &meta);
+	enum meta_error error = meta_parse(text_grammar_of(conn), command->id, command->rest, command->rest_end, &meta);
 
 	if (error != META_ERROR_OK)
 		return refuse_line(conn, &meta, error);
@@ -277,7 +276,7 @@ bool meta_must_wait(struct conn *conn, const struct text_command *command)
 {
 	struct meta_command meta;
 
-	if (meta_parse(command->id, command->rest, command->rest_end, &meta) != META_ERROR_OK ||
+	if (meta_parse(text_grammar_of(conn), command->id, command->rest, command->rest_end, &meta) != META_ERROR_OK ||
 	    !conn_must_wait(conn, store_hash(conn->server->store, meta.key, meta.key_length)))
 		return false;
 	conn->wait = CONN_WAIT_REPLIES;

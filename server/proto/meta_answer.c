@@ -138,8 +138,8 @@ static char *put_marks(char *at, const struct store_found *found)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-/* q leaves out the expected answers: a miss of mg, and the success of the other commands, except of an ma that has made
-   its object. */
+/* q leaves out the expected answers: a miss of mg, and the success of the other commands; up to 1.6.39 not that of an ma
+   that has made its object. */
 static bool is_silent(struct reply *reply)
 {
 	enum store_result result = reply->request.result;
@@ -148,7 +148,9 @@ static bool is_silent(struct reply *reply)
 		return false;
 	if (reply->kind == TEXT_KIND_META_GET)
 		return result == STORE_MISS;
-	return result == STORE_STORED || result == STORE_DELETED || (result == STORE_HIT && !reply->request.made);
+	return result == STORE_STORED || result == STORE_DELETED ||
+	       (result == STORE_HIT &&
+		(!reply->request.made || conf_compat_from(reply->conn->server->conf, COMPAT_QUIET_MADE)));
 }
 
 static uint16_t make_error(const struct reply *reply, char *out)
@@ -198,14 +200,18 @@ static uint16_t make_debug(struct reply *reply, char *out)
 {
 	const struct store_request *request = &reply->request;
 	struct store_told told;
+	bool forever, old;
 	char *at;
 
 	if (request->result != STORE_HIT)
 		return (uint16_t)(put_text(out, "EN\r\n") - out);
 	store_tell(reply->conn->server->store, request, &told);
 	at = put_key(put_text(out, "ME "), request, meta_own(reply)->encoded);
-	at = put_text(at, " exp=-");
-	at = put_flag_number(at, request->found.ttl_seconds < 0 ? 1 : (uint64_t)request->found.ttl_seconds);
+	/* Before this release memcached put a minus before every time. */
+	forever = request->found.ttl_seconds < 0;
+	old = !conf_compat_from(reply->conn->server->conf, COMPAT_DEBUG_EXP);
+	at = forever || old ? put_text(at, " exp=-") : put_text(at, " exp=");
+	at = put_flag_number(at, forever ? 1 : (uint64_t)request->found.ttl_seconds);
 	at = put_flag_number(put_text(at, " la="), request->found.idle_seconds);
 	at = put_flag_number(put_text(at, " cas="), meta_shown_cas(reply, request->value.cas));
 	at = request->found.fetched ? put_text(at, " fetch=yes cls=") : put_text(at, " fetch=no cls=");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The meta commands' parser: a pure function from a line to a struct. It knows neither connections nor the store.
- * Specification: protocol.txt of memcached. Error lines and their order are those that 1.6.18 was seen to answer; the
- * flags E and x, s with ms, and N with append and prepend are those that releases up to 1.6.45 added.
+ * Specification: protocol.txt of memcached. Error lines and their order are those that 1.6.18 was seen to answer, or
+ * 1.6.45 (enum text_grammar in proto.h); the flags E and x, s with ms, and N with append and prepend are those that
+ * releases up to 1.6.45 added.
  *
  *   mg <key> <flag>*     ms <key> <bytes> <flag>*     md <key> <flag>*     ma <key> <flag>*     me <key> [b]
  *
@@ -21,7 +22,7 @@
 #include "base/error.h"
 #include "server/proto/proto.h"
 
-#define META_WORDS 18 /* after the command's name, at most */
+#define META_WORDS 18 /* after the command's name, at most; in the new grammar one more */
 #define META_OPAQUE_MAX 31 /* bytes */
 #define META_DECODED_MAX (TEXT_KEY_MAX / 4 * 3) /* bytes of a key that comes in base64 */
 #define META_ENCODED_MAX (TEXT_KEY_MAX / 4 * 4)
@@ -75,10 +76,10 @@ enum {
 /* The errors of a line, and their answers. ERR(ID, answer) */
 #define META_ERROR_TABLE(ERR) \
 	ERR(OK, "") \
-	ERR(NO_KEY, "ERROR\r\n") \
+	ERR(NO_KEY, "ERROR\r\n") /* of the old grammar; FORMAT in the new one */ \
 	ERR(FORMAT, "CLIENT_ERROR bad command line format\r\n") \
 	ERR(MANY_TO_GET, "CLIENT_ERROR options flags are too long\r\n") \
-	ERR(MANY, "CLIENT_ERROR options flags too long\r\n") \
+	ERR(MANY, "CLIENT_ERROR options flags too long\r\n") /* of the old grammar, but for mg */ \
 	ERR(FLAG, "CLIENT_ERROR invalid flag\r\n") \
 	ERR(DUPLICATE, "CLIENT_ERROR duplicate flag\r\n") \
 	ERR(FLAG_OR_DUPLICATE, "CLIENT_ERROR invalid or duplicate flag\r\n") \
@@ -144,7 +145,8 @@ static inline bool meta_given(const struct meta_command *command, char flag)
  * the error; only body_follows and value_length are valid then. No side effects; reads [at, end) only. *out must not
  * be moved as long as its key is used, which may point into it.
  */
-FS_MUST_CHECK enum meta_error meta_parse(enum text_id id, const char *at, const char *end, struct meta_command *out);
+FS_MUST_CHECK enum meta_error meta_parse(enum text_grammar grammar, enum text_id id, const char *at, const char *end,
+					 struct meta_command *out);
 
 /* Writes the base64 of a key of length bytes (at most META_DECODED_MAX) into out[META_ENCODED_MAX], without a
    terminator. Returns its length. */

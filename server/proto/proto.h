@@ -3,7 +3,7 @@
  * Protocols. A connection's first byte decides which one it speaks (proto_choose). Each protocol is a struct protocol
  * (conn/conn.h). This header also has the text protocol's parser, a pure function from a line to a struct: it knows
  * neither connections nor the store. Specification: protocol.txt of memcached 1.6; where that leaves something open,
- * the parser does what memcached 1.6.18 was seen to do.
+ * the parser does what memcached 1.6.18 was seen to do, or 1.6.45 (enum text_grammar).
  *
  * Threads: any; nothing here has a state.
  */
@@ -89,11 +89,30 @@ enum text_id {
 		TEXT_COMMANDS
 };
 
+/*
+ * memcached 1.6.40 came with another parser, which reads lines with mistakes in other ways. A line without one means the
+ * same in both grammars.
+ *
+ *                              up to 1.6.39                    from 1.6.40 on
+ *   words too many             an error                        ignored
+ *   numbers, but client        what strtoull takes: blanks     digits; a minus where a number
+ *   flags and exptime of       around it, a sign               may be negative
+ *   storage commands
+ *   a faulty storage command   its value is taken for          its value is thrown away, if the
+ *                              commands                        line has a valid length
+ *   INCOMPLETE                 ERROR                           CLIENT_ERROR
+ *   delete <key> 0             deletes                         deletes, as every word there does
+ *   an unknown command that    is answered                     is not answered
+ *   ends in noreply
+ */
+enum text_grammar { TEXT_GRAMMAR_OLD, TEXT_GRAMMAR_NEW };
+
 /* The errors of a line, and their answers. ERR(ID, answer) */
 #define TEXT_ERROR_TABLE(ERR) \
 	ERR(OK, "") \
 	ERR(UNKNOWN, "ERROR\r\n") \
-	ERR(INCOMPLETE, "ERROR\r\n") /* a blank line, or a command without all its words */ \
+	ERR(INCOMPLETE, \
+	    "ERROR\r\n") /* a blank line, or a command without all its words; FORMAT's in the new grammar */ \
 	ERR(FORMAT, "CLIENT_ERROR bad command line format\r\n") \
 	ERR(EXPTIME, "CLIENT_ERROR invalid exptime argument\r\n") \
 	ERR(DELTA, "CLIENT_ERROR invalid numeric delta argument\r\n") \
@@ -112,11 +131,13 @@ const char *text_error_answer(enum text_error error);
 #define TEXT_KEY_MAX 250
 #define TEXT_LINE_MAX 2048 /* without a line end, and not a multiget */
 #define TEXT_VALUE_MAX (INT32_MAX - 2)
+#define TEXT_WORDS_MOST 22 /* the most words behind a command's name that memcached tells apart */
 
 /* Pointers lead into the line. Fields that the command's shape has are set, others are not. */
 struct text_command {
 	enum text_id id;
 	bool noreply;
+	bool value_follows; /* with an error: a data block of value_length bytes comes next, which must be skipped */
 	uint8_t key_length; /* 1 .. TEXT_KEY_MAX */
 	const char *key; /* NULL where the shape has no key of its own */
 	uint32_t flags;
@@ -129,22 +150,25 @@ struct text_command {
 
 /*
  * Parses a line of length bytes without its line end into *out. Returns TEXT_ERROR_OK, or the error. out->noreply is
- * valid in both cases: memcached stays silent about a wrong line that ends in "noreply". No side effects; reads [line,
- * line + length) only.
+ * valid in both cases: memcached stays silent about a wrong line that ends in "noreply". So is value_follows, which only
+ * the new grammar sets. No side effects; reads [line, line + length) only.
  */
-FS_MUST_CHECK enum text_error text_parse(const char *line, size_t length, struct text_command *out);
+FS_MUST_CHECK enum text_error text_parse(enum text_grammar grammar, const char *line, size_t length,
+					 struct text_command *out);
 
 /* Finds the next word in [*at, end); words are separated by spaces. Moves *at behind it. Returns false if there is
    none. */
 FS_MUST_CHECK bool text_word(const char **at, const char *end, const char **word, size_t *length);
 
 /*
- * Read a word as a number. Like memcached's strtoull, they accept control characters that are blanks (\t \v \f \r) and
- * a sign before the number, and anything behind such a blank. In text_unsigned a minus counts down from 2^64, and a
- * result of 2^63 or more is refused then. They return false if the word is no number, or needs more than 64 bits.
+ * Read a word as a number (text_number.c). In the new grammar it is digits; in text_signed a minus may come before
+ * them. In the old grammar they accept what memcached's strtoull does: control characters that are blanks (\t \v \f \r)
+ * and a sign before the number, and anything behind such a blank. In text_unsigned a minus counts down from 2^64 then,
+ * and a result of 2^63 or more is refused. They return false if the word is no number, or needs more than 64 bits. text
+ * may be NULL if length is 0.
  */
-FS_MUST_CHECK bool text_unsigned(const char *text, size_t length, uint64_t *out);
-FS_MUST_CHECK bool text_signed(const char *text, size_t length, int64_t *out);
+FS_MUST_CHECK bool text_unsigned(enum text_grammar grammar, const char *text, size_t length, uint64_t *out);
+FS_MUST_CHECK bool text_signed(enum text_grammar grammar, const char *text, size_t length, int64_t *out);
 
 /* Returns true if a line that starts like this may grow beyond TEXT_LINE_MAX: it is a multiget. */
 bool text_may_be_long(const char *line, size_t length);

@@ -79,17 +79,14 @@ static inline bool value_receive(struct conn *conn)
 /*
  * Throws the next bytes of the input away, which belong to a command that was refused. A client that writes its whole
  * value before it reads would take an answer in the middle for that of another command, and one that sends and receives
- * with small buffers would hang. So the answer comes behind the value: whoever refuses sets session.late or
- * session.reply after this call.
+ * with small buffers would hang. So the answer comes behind the value: whoever refuses sets session.late (text) or
+ * session.reply (binary: a finished request, which was not executed) after this call, and queues nothing that has bytes.
  */
 void value_skip(struct conn *conn, uint64_t bytes);
 
-/* Throws away those of them that the input has. Returns true when all of them are gone: session.late is answered then, the
-   protocol answers the request that value_skipped returns, and a command comes next. */
+/* Throws away those of them that the input has. Returns true when all of them are gone: session.late is answered then,
+   and a command comes next. It leaves session.reply alone, which the protocol takes back and answers. */
 FS_MUST_CHECK bool value_skip_go_on(struct conn *conn);
-
-/* Returns the refused request, which is done and which the caller owns now, or NULL. */
-FS_MUST_CHECK struct reply *value_skipped(struct conn *conn);
 
 /* Frees the reply and the item of a connection that goes away before their value has come completely. */
 void value_abandon(struct conn *conn);

@@ -71,11 +71,12 @@ static bool line_must_wait(struct conn *conn, const struct text_command *command
 
 /* Is this a line of HTTP, from a browser or from a server that was tricked into a request? Its body must not be taken
    for commands. */
-static bool is_http(const char *line, size_t length)
+static bool is_http(const struct conn *conn, const char *line, size_t length)
 {
+	size_t least = text_grammar_of(conn) == TEXT_GRAMMAR_NEW ? 5 : 6; /* of the last word */
 	const char *last = memrchr(line, ' ', length);
 
-	return last && (size_t)(line + length - last) > 6 && memcmp(last + 1, "HTTP/", 5) == 0;
+	return last && (size_t)(line + length - last) > least && memcmp(last + 1, "HTTP/", 5) == 0;
 }
 
 /* For -vv and "watch rawcmds". Bytes that are not printable are shown as '?'. */
@@ -102,6 +103,23 @@ static inline void begin_command(struct conn *conn, const char *line, size_t len
 	conn->input.start = (uint32_t)(newline + 1 - conn->input.bytes);
 }
 
+/* Answers the error of a line, behind the value if one follows. */
+static void refuse_line(struct conn *conn, const struct text_command *command, enum text_error error)
+{
+	const char *answer = text_error_answer(error);
+
+	if (error == TEXT_ERROR_INCOMPLETE && text_grammar_of(conn) == TEXT_GRAMMAR_NEW)
+		answer = text_error_answer(TEXT_ERROR_FORMAT);
+	else if (error == TEXT_ERROR_EXPTIME && command->id == TEXT_FLUSH_ALL)
+		answer = text_flush_error(conn);
+	if (command->value_follows) {
+		text_skip_value(conn, command->value_length);
+		conn->session.late = command->noreply ? NULL : answer;
+	} else if (!command->noreply) {
+		conn_put(conn, answer, (uint32_t)strlen(answer));
+	}
+}
+
 /* Runs the command of the line [input.start, newline). */
 static enum text_step run_line(struct conn *conn, const char *newline)
 {
@@ -109,13 +127,12 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 	size_t length = (size_t)(newline - line);
 	struct text_command command;
 	enum text_error error;
-	const char *answer;
 
 	if (length > 0 && line[length - 1] == '\r')
 		length--;
 	if (__builtin_expect(!conn->authenticated, 0))
 		return text_auth_line(conn, line, length, newline);
-	error = text_parse(line, length, &command);
+	error = text_parse(text_grammar_of(conn), line, length, &command);
 	if (error == TEXT_ERROR_OK) {
 		if (line_must_wait(conn, &command))
 			return TEXT_WAIT;
@@ -127,16 +144,11 @@ static enum text_step run_line(struct conn *conn, const char *newline)
 	} else {
 		begin_command(conn, line, length, newline);
 	}
-	if (error == TEXT_ERROR_UNKNOWN && is_http(line, length)) {
+	if (error == TEXT_ERROR_UNKNOWN && is_http(conn, line, length)) {
 		log_debug("<%d is closed: the client speaks HTTP", conn_number(conn));
 		return TEXT_CLOSE;
 	}
-	answer = error == TEXT_ERROR_EXPTIME && command.id == TEXT_FLUSH_ALL ? text_flush_error(conn)
-									     : text_error_answer(error);
-	if (error == TEXT_ERROR_INCOMPLETE && conf_compat_from(conn->server->conf, COMPAT_INCOMPLETE))
-		answer = text_error_answer(TEXT_ERROR_FORMAT);
-	if (!command.noreply)
-		conn_put(conn, answer, (uint32_t)strlen(answer));
+	refuse_line(conn, &command, error);
 	return TEXT_NEXT;
 }
 
@@ -219,7 +231,7 @@ static enum conn_verdict text_input(struct conn *conn)
 				return CONN_MORE;
 			break;
 		case SESSION_SWALLOW:
-			if (!text_skip_go_on(conn))
+			if (!value_skip_go_on(conn))
 				return CONN_MORE;
 			break;
 		default:

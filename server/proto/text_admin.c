@@ -119,6 +119,13 @@ bool text_is_noreply(const struct text_command *command, unsigned most)
 	return is_word(word, length, "noreply");
 }
 
+enum text_step text_say_as_asked(struct conn *conn, const struct text_command *command, const char *line)
+{
+	bool silent = text_grammar_of(conn) == TEXT_GRAMMAR_NEW && text_is_noreply(command, TEXT_WORDS_MOST);
+
+	return silent ? TEXT_NEXT : text_say(conn, line);
+}
+
 /* ---- the daemon as a whole ------------------------------------------------------------------------ */
 
 /* "shutdown graceful" ends as "shutdown" does, which loses nothing either. */
@@ -127,6 +134,8 @@ enum text_step text_shutdown(struct conn *conn, const struct text_command *comma
 	const char *at = command->rest, *word;
 	size_t length;
 
+	if (text_grammar_of(conn) == TEXT_GRAMMAR_NEW && text_is_noreply(command, TEXT_WORDS_MOST))
+		return TEXT_NEXT; /* neither form of it has room for a noreply */
 	if (!conn->server->conf->enable_shutdown)
 		return text_say(conn, conf_compat_from(conn->server->conf, COMPAT_SHUTDOWN)
 					      ? "SERVER_ERROR: shutdown not enabled\r\n"
@@ -141,15 +150,18 @@ enum text_step text_shutdown(struct conn *conn, const struct text_command *comma
 
 static const char *set_memory_limit(struct conn *conn, const struct text_command *command)
 {
+	enum text_grammar grammar = text_grammar_of(conn);
 	const char *at = command->rest, *word;
 	uint64_t number, megabytes;
 	size_t length;
 
-	if (!text_word(&at, command->rest_end, &word, &length) || !text_unsigned(word, length, &number))
+	if (!text_word(&at, command->rest_end, &word, &length) || !text_unsigned(grammar, word, length, &number) ||
+	    (grammar == TEXT_GRAMMAR_NEW && number > UINT32_MAX))
 		return "ERROR\r\n";
-	if (text_word(&at, command->rest_end, &word, &length) && text_word(&at, command->rest_end, &word, &length))
+	if (grammar == TEXT_GRAMMAR_OLD && text_word(&at, command->rest_end, &word, &length) &&
+	    text_word(&at, command->rest_end, &word, &length))
 		return "ERROR\r\n";
-	megabytes = (uint32_t)number; /* as memcached: the lower 32 bits */
+	megabytes = (uint32_t)number; /* as memcached did: the lower 32 bits */
 	if (megabytes < LEAST_MEGABYTES)
 		return "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
 	if (megabytes > 1000000000)
@@ -196,9 +208,11 @@ static const char *begin_move(struct conn *conn, const char *word, size_t length
 		return "CLIENT_ERROR the path is too long\r\n";
 	memcpy(path, word, length);
 	path[length] = '\0';
-	if (text_word(&at, command->rest_end, &word, &length) && !text_unsigned(word, length, &move.flash_bytes))
+	if (text_word(&at, command->rest_end, &word, &length) &&
+	    !text_unsigned(text_grammar_of(conn), word, length, &move.flash_bytes))
 		return "CLIENT_ERROR bad size\r\n";
-	if (text_word(&at, command->rest_end, &word, &length) && !text_unsigned(word, length, &move.rate))
+	if (text_word(&at, command->rest_end, &word, &length) &&
+	    !text_unsigned(text_grammar_of(conn), word, length, &move.rate))
 		return "CLIENT_ERROR bad rate\r\n";
 	if (store_move_begin(conn->server->store, &move, reason) != FS_OK)
 		return NULL;
@@ -214,7 +228,7 @@ enum text_step text_flash_move(struct conn *conn, const struct text_command *com
 	size_t length;
 
 	if (!conn->server->conf->enable_move || !text_word(&at, command->rest_end, &word, &length))
-		return text_say(conn, "ERROR\r\n");
+		return text_say_as_asked(conn, command, "ERROR\r\n");
 	if (is_word(word, length, "cancel"))
 		answer = store_move_cancel(conn->server->store) == FS_OK ? "OK\r\n" : "NOT_FOUND\r\n";
 	else
@@ -232,11 +246,13 @@ enum text_step text_watch(struct conn *conn, const struct text_command *command)
 {
 	const char *at = command->rest, *word;
 	unsigned streams = 0;
-	bool noreply = text_is_noreply(command, TEXT_WORDS_MOST);
+	bool noreply = text_grammar_of(conn) == TEXT_GRAMMAR_OLD && text_is_noreply(command, TEXT_WORDS_MOST);
 	size_t length;
 
 	if (conn->server->conf->disable_watch)
 		return noreply ? TEXT_NEXT : text_say(conn, "CLIENT_ERROR watch commands not allowed\r\n");
+	if (!conn_output_is_empty(conn))
+		return noreply ? TEXT_NEXT : text_say(conn, "ERROR cannot pipeline other commands before watch\r\n");
 	while (text_word(&at, command->rest_end, &word, &length)) {
 		enum event_stream stream = events_find(word, length);
 

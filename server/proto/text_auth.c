@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The text protocol before the client has logged in (-Y). The only command is a "set" whose value is "user password";
- * its key, flags and exptime are ignored.
+ * its key, flags and exptime are ignored. In the new grammar the password is all that follows the first space, and a
+ * line that is too short to be one of memcached's longer commands closes the connection.
  */
 #include <string.h>
 
@@ -10,7 +11,8 @@
 #include "server/auth/auth.h"
 #include "server/proto/text_internal.h"
 
-#define TOKEN_MAX CONN_BUFFER_BYTES /* a longer one closes the connection */
+#define TOKEN_MAX CONN_BUFFER_BYTES /* a longer one is refused */
+#define SHORTEST_LINE 6 /* bytes without the line feed, new grammar */
 
 /* Reads a length; one that is far beyond TOKEN_MAX saturates. False: it is no number. */
 static bool read_length(const char *word, size_t length, uint64_t *out)
@@ -41,17 +43,24 @@ static bool is_login(const char *line, size_t length, uint64_t *bytes)
 
 enum text_step text_auth_line(struct conn *conn, const char *line, size_t length, const char *newline)
 {
+	bool newer = text_grammar_of(conn) == TEXT_GRAMMAR_NEW;
 	uint64_t bytes;
 
 	must(conn->session.state == SESSION_LINE && !conn->authenticated);
+	if (newer && newline - line < SHORTEST_LINE)
+		return TEXT_CLOSE;
 	conn->turns--;
 	conn->input.start = (uint32_t)(newline + 1 - conn->input.bytes);
 	if (!is_login(line, length, &bytes)) {
 		conn_put_text(conn, "CLIENT_ERROR unauthenticated\r\n");
 		return TEXT_NEXT;
 	}
-	if (bytes > TOKEN_MAX)
-		return TEXT_CLOSE;
+	if (bytes > TOKEN_MAX) {
+		if (!newer)
+			return TEXT_CLOSE;
+		conn_put_text(conn, "CLIENT_ERROR auth token too long\r\n");
+		return TEXT_NEXT;
+	}
 	conn->session.state = SESSION_TOKEN;
 	conn->session.swallow = bytes;
 	return TEXT_NEXT;
@@ -73,18 +82,44 @@ static bool log_in(struct conn *conn, const char *user, size_t user_length, cons
 	return true;
 }
 
-/* Answers the value, up to the first zero byte in it. Words after the first two are ignored. */
+struct login {
+	const char *user, *password;
+	size_t user_length, password_length;
+};
+
+/* Splits the value, up to the first zero byte in it, into words. Those after the first two are ignored. */
+static bool split_old(const char *token, size_t length, struct login *out)
+{
+	const char *at = token, *end = token + strnlen(token, length);
+
+	return text_word(&at, end, &out->user, &out->user_length) &&
+	       text_word(&at, end, &out->password, &out->password_length);
+}
+
+static bool split_new(const char *token, size_t length, struct login *out)
+{
+	const char *space = memchr(token, ' ', length);
+
+	if (!space)
+		return false;
+	out->user = token;
+	out->user_length = (size_t)(space - token);
+	out->password = space + 1;
+	out->password_length = length - out->user_length - 1;
+	return true;
+}
+
 static void answer_token(struct conn *conn, const char *token, size_t length)
 {
-	const char *at = token, *end = token + strnlen(token, length), *user, *password;
-	size_t user_length, password_length;
+	bool newer = text_grammar_of(conn) == TEXT_GRAMMAR_NEW;
+	struct login login = { 0 };
 
-	if (!text_word(&at, end, &user, &user_length) || !text_word(&at, end, &password, &password_length)) {
+	if (!(newer ? split_new : split_old)(token, length, &login)) {
 		conn_put_text(conn, "CLIENT_ERROR bad authentication token format\r\n");
 		return;
 	}
 	ctr_add(CTR_auth_cmds, 1);
-	if (log_in(conn, user, user_length, password, password_length)) {
+	if (log_in(conn, login.user, login.user_length, login.password, login.password_length)) {
 		conn_put_text(conn, "STORED\r\n");
 		return;
 	}

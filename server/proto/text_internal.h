@@ -9,6 +9,7 @@
 #define FS_SERVER_PROTO_TEXT_INTERNAL_H
 
 #include "base/error.h"
+#include "conf/conf.h"
 #include "server/proto/proto.h"
 #include "server/proto/proto_internal.h"
 
@@ -28,7 +29,9 @@ enum text_kind {
 };
 
 /* From these releases 1.6.N of memcached on answers are other ones (conf_compat_from). */
-#define COMPAT_INCOMPLETE 40 /* a blank line, or a command without all its words, is a CLIENT_ERROR */
+#define COMPAT_DEBUG_EXP 24 /* exp of "me" has a minus only where there is no time */
+#define COMPAT_GRAMMAR 40 /* enum text_grammar */
+#define COMPAT_QUIET_MADE 40 /* q of an ma that makes its object leaves the answer out */
 #define COMPAT_DUMP_OK 43 /* the lines of metadump and mgdump follow an OK */
 #define COMPAT_SHUTDOWN 40 /* "shutdown" without -A is a SERVER_ERROR */
 
@@ -39,6 +42,12 @@ enum text_step {
 	TEXT_LEND, /* conn_lend was called */
 	TEXT_CLOSE
 };
+
+/* Returns the grammar of the release that --compat-version names. */
+static inline enum text_grammar text_grammar_of(const struct conn *conn)
+{
+	return conf_compat_from(conn->server->conf, COMPAT_GRAMMAR) ? TEXT_GRAMMAR_NEW : TEXT_GRAMMAR_OLD;
+}
 
 #define conn_put_text(conn, literal) conn_put((conn), (literal), sizeof(literal) - 1)
 
@@ -59,10 +68,6 @@ static inline void text_skip_value(struct conn *conn, uint32_t length)
 {
 	value_skip(conn, (uint64_t)length + 2);
 }
-
-/* Goes on with throwing a value away, and answers behind it. Returns true when the command is done,
-   false when more input is needed. */
-FS_MUST_CHECK bool text_skip_go_on(struct conn *conn);
 
 /* Refuses a set whose item could not be made, for the reason `why`. Throws the value of value_length bytes that comes
    next away, and answers behind it. Deletes the key's object at once, which the client thinks of as replaced. */
@@ -91,10 +96,12 @@ enum text_step text_quit(struct conn *conn, const struct text_command *command);
 /* Returns true if the command has at most `most` words and the last of them is "noreply". Some commands then answer
    nothing, not even errors. */
 bool text_is_noreply(const struct text_command *command, unsigned most);
-#define TEXT_WORDS_MOST 22 /* the most words that memcached tells apart */
 
 /* Appends a line, with its line end, to the output. Returns TEXT_NEXT. */
 enum text_step text_say(struct conn *conn, const char *line);
+/* Does the same, unless the command ends in noreply and the grammar is the new one: for commands that knew no noreply in
+   the old one. */
+enum text_step text_say_as_asked(struct conn *conn, const struct text_command *command, const char *line);
 
 /* Commands to parts of memcached (text_tuning.c): each answers its command. */
 enum text_step text_lru_crawler(struct conn *conn, const struct text_command *command);

@@ -168,50 +168,47 @@ enum text_step text_keys_begin(struct conn *conn, const struct text_command *com
 
 /* ---- set, add, replace, append, prepend, cas ------------------------------------------------- */
 
+/* The line that answers a set whose item could not be made. */
+static const char *refusal_line(enum store_result why)
+{
+	return why == STORE_TOO_LARGE ? TEXT_TOO_LARGE : TEXT_NO_MEMORY;
+}
+
+/* Throws the value away, and answers behind it. */
+static void refuse_value(struct conn *conn, uint32_t value_length, bool noreply, enum store_result why)
+{
+	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
+	text_skip_value(conn, value_length);
+	if (!noreply)
+		conn->session.late = refusal_line(why);
+}
+
 void text_refuse_store(struct conn *conn, const char *key, size_t length, uint32_t value_length, bool noreply,
 		       enum store_result why)
 {
 	struct reply *reply = text_new_request(conn, STORE_DELETE, key, length, conn_hash(conn, key, length));
 
-	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
 	if (!reply) {
 		conn->failed = true;
 		return;
 	}
 	reply->request.has_options = true;
 	reply->request.options = (struct store_options){ .refused = why };
-	reply->noreply = noreply;
-	text_skip_value(conn, value_length);
-	/* Under -M the old object may have to be read, and the answer may come before the value's end. */
+	reply->noreply = true; /* session.late is the answer, whatever comes of the delete */
+	refuse_value(conn, value_length, noreply, why);
 	if (proto_execute(conn, reply))
-		conn->session.reply = reply;
-	else
+		conn_reply_give(conn, reply);
+	else /* under -M the old object may have to be read */
 		wait_for_flash(conn, reply);
-}
-
-bool text_skip_go_on(struct conn *conn)
-{
-	struct reply *reply;
-
-	if (!value_skip_go_on(conn))
-		return false;
-	reply = value_skipped(conn);
-	if (reply)
-		text_answer(conn, reply);
-	return true;
 }
 
 static void refuse_store_line(struct conn *conn, const struct text_command *command, enum store_result why)
 {
-	if (command->id == TEXT_SET) {
+	if (command->id == TEXT_SET)
 		text_refuse_store(conn, command->key, command->key_length, command->value_length, command->noreply,
 				  why);
-		return;
-	}
-	ctr_add(why == STORE_TOO_LARGE ? CTR_store_too_large : CTR_store_no_memory, 1);
-	text_skip_value(conn, command->value_length);
-	if (!command->noreply)
-		conn->session.late = why == STORE_TOO_LARGE ? TEXT_TOO_LARGE : TEXT_NO_MEMORY;
+	else
+		refuse_value(conn, command->value_length, command->noreply, why);
 }
 
 enum text_step text_store_begin(struct conn *conn, const struct text_command *command)

@@ -30,9 +30,10 @@ const char *text_error_answer(enum text_error error)
 	return answers[error];
 }
 
-/* ---- words and numbers ----------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------ */
 
 #define MOST_WORDS 7 /* cas with noreply has six; a seventh shows that there are too many */
+#define SHORTEST_COMMAND 2u /* bytes */
 
 struct words {
 	struct {
@@ -69,120 +70,31 @@ static void split_words(const char *at, const char *end, struct words *words)
 		words->count++;
 }
 
+/* Returns true if the last word is "noreply". Of more than TEXT_WORDS_MOST words the last one is the one of this
+   number, as in memcached. */
+static bool ends_in_noreply(const char *at, const char *end)
+{
+	const char *word = "";
+	size_t length = 0;
+
+	for (unsigned count = 0; count < TEXT_WORDS_MOST && text_word(&at, end, &word, &length); count++)
+		;
+	return length == 7 && memcmp(word, "noreply", 7) == 0;
+}
+
 static bool word_is(const struct words *words, unsigned i, const char *text, size_t length)
 {
 	return words->word[i].length == length && memcmp(words->word[i].text, text, length) == 0;
 }
 
-static bool parse_digits(const char *text, size_t length, uint64_t most, uint64_t *out)
+static bool parse_unsigned(enum text_grammar grammar, const struct words *words, unsigned i, uint64_t *out)
 {
-	uint64_t value = 0;
-
-	if (length == 0)
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		unsigned digit = (unsigned char)text[i] - (unsigned)'0';
-
-		if (digit > 9 || value > (most - digit) / 10)
-			return false;
-		value = value * 10 + digit;
-	}
-	*out = value;
-	return true;
+	return text_unsigned(grammar, words->word[i].text, words->word[i].length, out);
 }
 
-static bool is_blank_byte(char c)
+static bool parse_signed(enum text_grammar grammar, const struct words *words, unsigned i, int64_t *out)
 {
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/*
- * Reads numbers in forms that no client writes but memcached takes, as strtoull does: blanks before the number, a sign,
- * and anything behind a blank that follows the number.
- */
-static bool __attribute__((cold, noinline)) loose_digits(const char *text, size_t length, bool *minus, uint64_t *out)
-{
-	const char *end, *stop;
-
-	if (length == 0) /* text may be NULL */
-		return false;
-	end = text + length;
-	while (text < end && is_blank_byte(*text))
-		text++;
-	*minus = text < end && *text == '-';
-	if (text < end && (*text == '-' || *text == '+'))
-		text++;
-	for (stop = text; stop < end && !is_blank_byte(*stop); stop++)
-		;
-	return parse_digits(text, (size_t)(stop - text), UINT64_MAX, out);
-}
-
-bool text_unsigned(const char *text, size_t length, uint64_t *out)
-{
-	uint64_t value;
-	bool minus;
-
-	if (parse_digits(text, length, UINT64_MAX, out))
-		return true;
-	if (!loose_digits(text, length, &minus, &value))
-		return false;
-	*out = minus ? 0 - value : value; /* strtoull counts down from 2^64 */
-	return *out <= INT64_MAX || !memchr(text, '-', length);
-}
-
-bool text_signed(const char *text, size_t length, int64_t *out)
-{
-	uint64_t value;
-	bool minus = false;
-
-	if (!parse_digits(text, length, INT64_MAX, &value) && !loose_digits(text, length, &minus, &value))
-		return false;
-	if (value > (uint64_t)INT64_MAX + minus)
-		return false;
-	*out = minus ? (int64_t)(0 - value) : (int64_t)value;
-	return true;
-}
-
-static bool parse_unsigned(const struct words *words, unsigned i, uint64_t *out)
-{
-	return text_unsigned(words->word[i].text, words->word[i].length, out);
-}
-
-static bool parse_signed(const struct words *words, unsigned i, int64_t *out)
-{
-	return text_signed(words->word[i].text, words->word[i].length, out);
-}
-
-static unsigned digits_of(uint64_t number)
-{
-	unsigned digits = 1;
-
-	while (number >= 10000) {
-		number /= 10000;
-		digits += 4;
-	}
-	return digits + (number >= 10) + (number >= 100) + (number >= 1000);
-}
-
-/* It writes two digits at a time, as the divisions cost most. */
-unsigned text_number(char *out, uint64_t number)
-{
-	static const char pairs[] =
-		"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-		"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
-	unsigned digits = digits_of(number);
-	char *at = out + digits;
-
-	while (number >= 100) {
-		at -= 2;
-		memcpy(at, pairs + number % 100 * 2, 2);
-		number /= 100;
-	}
-	if (number >= 10)
-		memcpy(at - 2, pairs + number * 2, 2);
-	else
-		at[-1] = (char)('0' + number);
-	return digits;
+	return text_signed(grammar, words->word[i].text, words->word[i].length, out);
 }
 
 /* ---- the command word ------------------------------------------------------------------------ */
@@ -280,36 +192,72 @@ static enum text_error parse_keys(const char *at, const char *end, struct text_c
 	return TEXT_ERROR_OK;
 }
 
-static enum text_error parse_expiry_keys(const char *at, const char *end, struct text_command *out)
+static enum text_error parse_expiry_keys(enum text_grammar grammar, const char *at, const char *end,
+					 struct text_command *out)
 {
+	const char *rest, *key;
 	struct words words;
+	size_t length;
 
 	words.count = 1;
 	if (!text_word(&at, end, &words.word[0].text, &words.word[0].length))
 		return TEXT_ERROR_INCOMPLETE;
-	if (!parse_signed(&words, 0, &out->exptime))
+	rest = at;
+	if (grammar == TEXT_GRAMMAR_NEW && !text_word(&rest, end, &key, &length))
+		return TEXT_ERROR_INCOMPLETE;
+	if (!parse_signed(grammar, &words, 0, &out->exptime))
 		return TEXT_ERROR_EXPTIME;
 	if (parse_keys(at, end, out) == TEXT_ERROR_FORMAT)
 		return TEXT_ERROR_FORMAT;
-	out->rest = at; /* a gat without a key answers END */
+	out->rest = at; /* an old gat without a key answers END */
 	out->rest_end = end;
 	return TEXT_ERROR_OK;
 }
 
-static enum text_error parse_store_line(const struct words *words, bool cas, struct text_command *out)
+/* Reads flags and exptime, whose numbers are loose in both grammars. */
+static bool parse_flags_and_time(const struct words *words, struct text_command *out)
 {
 	uint64_t flags;
+
+	if (!parse_unsigned(TEXT_GRAMMAR_OLD, words, 1, &flags) ||
+	    !parse_signed(TEXT_GRAMMAR_OLD, words, 2, &out->exptime))
+		return false;
+	out->flags = (uint32_t)flags;
+	return true;
+}
+
+static bool parse_value_length(enum text_grammar grammar, const struct words *words, struct text_command *out)
+{
 	int64_t length;
 
-	if (parse_key(words, out) != TEXT_ERROR_OK || !parse_unsigned(words, 1, &flags) ||
-	    !parse_signed(words, 2, &out->exptime) || !parse_signed(words, 3, &length))
-		return TEXT_ERROR_FORMAT;
-	if (length < 0 || length > TEXT_VALUE_MAX)
-		return TEXT_ERROR_FORMAT;
-	if (cas && !parse_unsigned(words, 4, &out->number))
-		return TEXT_ERROR_FORMAT;
-	out->flags = (uint32_t)flags;
+	if (!parse_signed(grammar, words, 3, &length) || length < 0 || length > TEXT_VALUE_MAX)
+		return false;
 	out->value_length = (uint32_t)length;
+	return true;
+}
+
+static enum text_error parse_store_line(const struct words *words, bool cas, struct text_command *out)
+{
+	if (parse_key(words, out) != TEXT_ERROR_OK || !parse_flags_and_time(words, out) ||
+	    !parse_value_length(TEXT_GRAMMAR_OLD, words, out))
+		return TEXT_ERROR_FORMAT;
+	if (cas && !parse_unsigned(TEXT_GRAMMAR_OLD, words, 4, &out->number))
+		return TEXT_ERROR_FORMAT;
+	return TEXT_ERROR_OK;
+}
+
+/* A value follows as soon as its length is right, whatever else is wrong. */
+static enum text_error parse_new_store_line(const struct words *words, const char *at, const char *end, bool cas,
+					    struct text_command *out)
+{
+	if (!parse_value_length(TEXT_GRAMMAR_NEW, words, out))
+		return TEXT_ERROR_FORMAT;
+	out->value_follows = true;
+	out->noreply = ends_in_noreply(at, end);
+	if (parse_key(words, out) != TEXT_ERROR_OK || !parse_flags_and_time(words, out))
+		return TEXT_ERROR_FORMAT;
+	if (cas && (words->count < 5 || !parse_unsigned(TEXT_GRAMMAR_NEW, words, 4, &out->number)))
+		return TEXT_ERROR_FORMAT;
 	return TEXT_ERROR_OK;
 }
 
@@ -357,64 +305,100 @@ static enum text_error parse_delete(const struct words *words, struct text_comma
 {
 	unsigned extra = words->count - 1 - out->noreply;
 
-	/* Early versions of the protocol had a time behind the key; memcached still takes a zero. */
+	/* Early versions of the protocol had a time behind the key; memcached took a zero for long. */
 	if (extra > 1 || (extra == 1 && !word_is(words, 1, "0", 1)))
 		return TEXT_ERROR_USAGE_DELETE;
 	return parse_key(words, out);
 }
 
-static enum text_error parse_delay(const struct words *words, struct text_command *out)
+static enum text_error parse_delay(enum text_grammar grammar, const struct words *words, struct text_command *out)
 {
 	out->exptime = 0;
-	if (words->count > out->noreply && !parse_signed(words, 0, &out->exptime))
+	if (words->count > out->noreply && !parse_signed(grammar, words, 0, &out->exptime))
 		return TEXT_ERROR_EXPTIME;
 	return TEXT_ERROR_OK;
 }
 
-static enum text_error parse_words(const struct words *words, enum shape shape, struct text_command *out)
+/* The shapes whose words mean the same in both grammars. */
+static enum text_error parse_words(enum text_grammar grammar, const struct words *words, enum shape shape,
+				   struct text_command *out)
 {
 	switch (shape) {
-	case STORE:
-		return parse_store_line(words, false, out);
-	case STORE_CAS:
-		return parse_store_line(words, true, out);
 	case DELTA:
 		if (parse_key(words, out) != TEXT_ERROR_OK)
 			return TEXT_ERROR_FORMAT;
-		return parse_unsigned(words, 1, &out->number) ? TEXT_ERROR_OK : TEXT_ERROR_DELTA;
+		return parse_unsigned(grammar, words, 1, &out->number) ? TEXT_ERROR_OK : TEXT_ERROR_DELTA;
 	case TOUCH:
 		if (parse_key(words, out) != TEXT_ERROR_OK)
 			return TEXT_ERROR_FORMAT;
-		return parse_signed(words, 1, &out->exptime) ? TEXT_ERROR_OK : TEXT_ERROR_EXPTIME;
-	case KEY:
-		return parse_delete(words, out);
+		return parse_signed(grammar, words, 1, &out->exptime) ? TEXT_ERROR_OK : TEXT_ERROR_EXPTIME;
 	case DELAY:
-		return parse_delay(words, out);
-	default:
-		return parse_unsigned(words, 0, &out->number) ? TEXT_ERROR_OK : TEXT_ERROR_FORMAT;
+		return parse_delay(grammar, words, out);
+	default: /* LEVEL */
+		if (!parse_unsigned(grammar, words, 0, &out->number))
+			return TEXT_ERROR_FORMAT;
+		return grammar == TEXT_GRAMMAR_NEW && out->number > UINT32_MAX ? TEXT_ERROR_FORMAT : TEXT_ERROR_OK;
 	}
 }
 
-enum text_error text_parse(const char *line, size_t length, struct text_command *out)
+static enum text_error parse_old(const struct row *row, const struct words *words, struct text_command *out)
 {
-	const char *end = line + length, *at;
+	enum shape shape = (enum shape)row->shape;
+
+	if (words->count < row->least || words->count > row->most)
+		return words->count < row->least ? TEXT_ERROR_INCOMPLETE : TEXT_ERROR_UNKNOWN;
+	out->noreply = words->count > (shape == KEY) && word_is(words, words->count - 1, "noreply", 7);
+	if (shape == STORE || shape == STORE_CAS)
+		return parse_store_line(words, shape == STORE_CAS, out);
+	return shape == KEY ? parse_delete(words, out) : parse_words(TEXT_GRAMMAR_OLD, words, shape, out);
+}
+
+/* Words beyond those that a command has are ignored. A key alone is no "noreply". */
+static enum text_error parse_new(const struct row *row, const struct words *words, const char *at, const char *end,
+				 struct text_command *out)
+{
+	enum shape shape = (enum shape)row->shape;
+
+	if (words->count < (shape == STORE_CAS ? row->least - 1u : row->least))
+		return TEXT_ERROR_INCOMPLETE;
+	if (shape == STORE || shape == STORE_CAS)
+		return parse_new_store_line(words, at, end, shape == STORE_CAS, out);
+	out->noreply = words->count > (shape == KEY) && ends_in_noreply(at, end);
+	return shape == KEY ? parse_key(words, out) : parse_words(TEXT_GRAMMAR_NEW, words, shape, out);
+}
+
+/* A line that starts with no command. */
+static enum text_error __attribute__((cold, noinline))
+parse_nothing(enum text_grammar grammar, const char *line, size_t length, const char *at, struct text_command *out)
+{
+	const char *end = line + length;
+
+	if (grammar == TEXT_GRAMMAR_OLD)
+		return at == end ? TEXT_ERROR_INCOMPLETE : TEXT_ERROR_UNKNOWN;
+	out->noreply = ends_in_noreply(line, end);
+	return length < SHORTEST_COMMAND ? TEXT_ERROR_INCOMPLETE : TEXT_ERROR_UNKNOWN;
+}
+
+enum text_error text_parse(enum text_grammar grammar, const char *line, size_t length, struct text_command *out)
+{
+	const char *end = line + length, *name = line, *at;
 	const struct row *row;
 	struct words words;
 	size_t bytes;
 
-	out->noreply = false;
+	out->noreply = out->value_follows = false;
 	out->key = NULL;
-	while (line < end && *line == ' ')
-		line++;
-	row = find_row(line, (size_t)(end - line), &bytes);
+	while (name < end && *name == ' ')
+		name++;
+	row = find_row(name, (size_t)(end - name), &bytes);
 	if (!row)
-		return line == end ? TEXT_ERROR_INCOMPLETE : TEXT_ERROR_UNKNOWN;
+		return parse_nothing(grammar, line, length, name, out);
 	out->id = (enum text_id)(row - rows);
-	at = line + bytes;
+	at = name + bytes;
 	if (row->shape == KEYS)
 		return parse_keys(at, end, out);
 	if (row->shape == EXPIRY_KEYS)
-		return parse_expiry_keys(at, end, out);
+		return parse_expiry_keys(grammar, at, end, out);
 	if (row->shape == WORDS || row->shape == META) {
 		out->rest = at;
 		out->rest_end = end;
@@ -424,8 +408,5 @@ enum text_error text_parse(const char *line, size_t length, struct text_command 
 		return TEXT_ERROR_OK;
 	out->key = NULL;
 	split_words(at, end, &words);
-	if (words.count < row->least || words.count > row->most)
-		return words.count < row->least ? TEXT_ERROR_INCOMPLETE : TEXT_ERROR_UNKNOWN;
-	out->noreply = words.count > (row->shape == KEY) && word_is(&words, words.count - 1, "noreply", 7);
-	return parse_words(&words, row->shape, out);
+	return grammar == TEXT_GRAMMAR_NEW ? parse_new(row, &words, at, end, out) : parse_old(row, &words, out);
 }

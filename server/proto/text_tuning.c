@@ -20,18 +20,19 @@
 
 /* The words behind a command's name. */
 struct words {
+	enum text_grammar grammar; /* of their numbers */
 	unsigned count; /* WORDS_MAX + 1: there are more */
 	char word[WORDS_MAX][WORD_BYTES];
 	const char *second; /* in the line, at its full length */
 	size_t second_length;
 };
 
-static void copy_words(const struct text_command *command, struct words *out)
+static void copy_words(const struct conn *conn, const struct text_command *command, struct words *out)
 {
 	const char *at = command->rest, *word;
 	size_t length;
 
-	*out = (struct words){ 0 };
+	*out = (struct words){ .grammar = text_grammar_of(conn) };
 	while (text_word(&at, command->rest_end, &word, &length)) {
 		if (out->count == WORDS_MAX) {
 			out->count++;
@@ -51,12 +52,13 @@ static bool word_equals(const struct words *words, unsigned i, const char *text)
 	return i < words->count && strcmp(words->word[i], text) == 0;
 }
 
-/* Of a number of more than 32 bits memcached takes the lower ones. */
-static bool get_low_number(const char *text, uint32_t *out)
+/* Of a number of more than 32 bits memcached took the lower ones. */
+static bool get_low_number(const struct words *words, const char *text, uint32_t *out)
 {
 	uint64_t number;
 
-	if (!text_unsigned(text, strlen(text), &number))
+	if (!text_unsigned(words->grammar, text, strlen(text), &number) ||
+	    (words->grammar == TEXT_GRAMMAR_NEW && number > UINT32_MAX))
 		return false;
 	*out = (uint32_t)number;
 	return true;
@@ -101,7 +103,7 @@ static const char *parse_classes(const struct words *words, bool *all, bool clas
 	for (const char *one = strsep(&rest, ","); one; one = strsep(&rest, ",")) {
 		if (!*one)
 			continue;
-		if (!get_low_number(one, &number) || number == 0 || number > store_class_count() ||
+		if (!get_low_number(words, one, &number) || number == 0 || number > store_class_count() ||
 		    number >= DUMP_CLASSES)
 			return BAD_CLASS;
 		classes[number] = true;
@@ -126,7 +128,11 @@ static enum text_step list_objects(struct conn *conn, const struct words *words,
 	if (!crawler_enabled(conn))
 		return text_say(conn, "CLIENT_ERROR lru crawler disabled\r\n");
 	if (conn->server->conf->disable_dumping)
-		return text_say(conn, "ERROR metadump not allowed\r\n");
+		return text_say(conn,
+				form == DUMP_MG ? "ERROR key dump not allowed\r\n" : "ERROR metadump not allowed\r\n");
+	if (!conn_output_is_empty(conn))
+		return text_say(conn, form == DUMP_MG ? "ERROR cannot pipeline other commands before mgdump\r\n"
+						      : "ERROR cannot pipeline other commands before metadump\r\n");
 	wrong = parse_classes(words, &wish.all, wish.classes);
 	if (wrong)
 		return text_say(conn, wrong);
@@ -172,7 +178,7 @@ static enum text_step pace_crawler(struct conn *conn, const struct words *words)
 	struct store_crawler crawler;
 	uint32_t number;
 
-	if (!get_low_number(words->word[1], &number))
+	if (!get_low_number(words, words->word[1], &number))
 		return text_say(conn, FORMAT);
 	store_get_crawler(conn->server->store, &crawler);
 	if (word_equals(words, 0, "tocrawl"))
@@ -189,7 +195,10 @@ enum text_step text_lru_crawler(struct conn *conn, const struct text_command *co
 {
 	struct words words;
 
-	copy_words(command, &words);
+	copy_words(conn, command, &words);
+	/* No form of it has room for a noreply: it is an error that nobody is told. */
+	if (text_grammar_of(conn) == TEXT_GRAMMAR_NEW && text_is_noreply(command, TEXT_WORDS_MOST))
+		return TEXT_NEXT;
 	if (words.count == 1 && (word_equals(&words, 0, "enable") || word_equals(&words, 0, "disable")))
 		return switch_crawler(conn, word_equals(&words, 0, "enable"));
 	if (words.count != 2)
@@ -213,8 +222,8 @@ static const char *tune_lru(const struct words *words)
 	uint32_t hot, warm;
 	double hot_factor, warm_factor;
 
-	if (words->count < 5 || !word_equals(words, 0, "tune") || !get_low_number(words->word[1], &hot) ||
-	    !get_low_number(words->word[2], &warm) || !get_real(words->word[3], &hot_factor) ||
+	if (words->count < 5 || !word_equals(words, 0, "tune") || !get_low_number(words, words->word[1], &hot) ||
+	    !get_low_number(words, words->word[2], &warm) || !get_real(words->word[3], &hot_factor) ||
 	    !get_real(words->word[4], &warm_factor))
 		return ERROR;
 	if ((uint64_t)hot + warm > 80)
@@ -232,22 +241,43 @@ enum text_step text_lru(struct conn *conn, const struct text_command *command)
 {
 	struct words words;
 
-	copy_words(command, &words);
+	copy_words(conn, command, &words);
 	return say_unless_noreply(conn, command, tune_lru(&words));
+}
+
+static const char *set_ratio(const struct words *words, _Atomic double *field)
+{
+	double ratio;
+
+	if (words->count < 3 || !get_real(words->word[2], &ratio))
+		return ERROR;
+	atomic_store(field, ratio);
+	return OK;
+}
+
+static const char *set_window(const struct words *words)
+{
+	uint32_t window;
+
+	if (words->count < 3 || !get_low_number(words, words->word[2], &window))
+		return FORMAT;
+	if (window < 3 || window > 1800)
+		return "CLIENT_ERROR automove window too low or too high\r\n";
+	atomic_store(&tuning.slab_automove_window, window);
+	return OK;
 }
 
 static const char *answer_automove(const struct words *words)
 {
 	uint32_t level;
-	double ratio;
 
-	if (word_equals(words, 1, "ratio")) {
-		if (words->count < 3 || !get_real(words->word[2], &ratio))
-			return ERROR;
-		atomic_store(&tuning.slab_automove_ratio, ratio);
-		return OK;
-	}
-	if (!get_low_number(words->word[1], &level))
+	if (word_equals(words, 1, "ratio"))
+		return set_ratio(words, &tuning.slab_automove_ratio);
+	if (word_equals(words, 1, "freeratio"))
+		return set_ratio(words, &tuning.slab_automove_freeratio);
+	if (word_equals(words, 1, "window"))
+		return set_window(words);
+	if (!get_low_number(words, words->word[1], &level))
 		return FORMAT;
 	if (level > 2)
 		return ERROR;
@@ -259,12 +289,12 @@ enum text_step text_slabs(struct conn *conn, const struct text_command *command)
 {
 	struct words words;
 
-	copy_words(command, &words);
+	copy_words(conn, command, &words);
 	if (words.count == 3 && word_equals(&words, 0, "reassign"))
 		return text_say(conn, "CLIENT_ERROR slab reassignment disabled\r\n");
 	if (words.count >= 2 && word_equals(&words, 0, "automove"))
 		return say_unless_noreply(conn, command, answer_automove(&words));
-	return text_say(conn, ERROR);
+	return text_say_as_asked(conn, command, ERROR);
 }
 
 /* ---- extstore ---------------------------------------------------------------------------------- */
@@ -288,15 +318,15 @@ static bool set_extstore(const struct words *words)
 	double real;
 
 	if (word_equals(words, 0, "free_memchunks"))
-		return words->count >= 3 && get_low_number(words->word[1], &number) && number >= 1 &&
-		       number <= store_class_count() && get_low_number(words->word[2], &chunks);
+		return words->count >= 3 && get_low_number(words, words->word[1], &number) && number >= 1 &&
+		       number <= store_class_count() && get_low_number(words, words->word[2], &chunks);
 	if (word_equals(words, 0, "max_frag")) {
 		if (!get_real(words->word[1], &real))
 			return false;
 		atomic_store(&tuning.ext_max_frag, real);
 		return true;
 	}
-	if (!get_low_number(words->word[1], &number))
+	if (!get_low_number(words, words->word[1], &number))
 		return false;
 	if (word_equals(words, 0, "drop_unread")) {
 		atomic_store(&tuning.ext_drop_unread, number != 0);
@@ -314,6 +344,6 @@ enum text_step text_extstore(struct conn *conn, const struct text_command *comma
 {
 	struct words words;
 
-	copy_words(command, &words);
+	copy_words(conn, command, &words);
 	return say_unless_noreply(conn, command, words.count >= 2 && set_extstore(&words) ? OK : ERROR);
 }

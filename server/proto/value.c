@@ -32,15 +32,6 @@ bool value_skip_go_on(struct conn *conn)
 	return true;
 }
 
-struct reply *value_skipped(struct conn *conn)
-{
-	struct reply *reply = conn->session.reply;
-
-	must(conn->session.state == SESSION_LINE);
-	conn->session.reply = NULL;
-	return reply;
-}
-
 void value_abandon(struct conn *conn)
 {
 	struct reply *reply = conn->session.reply;

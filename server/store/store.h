@@ -233,9 +233,9 @@ enum store_result {
  *   drop_value     DELETE: the object stays without value and client flags (with invalidate: and stale); its id
  *                  changes.
  *   keep_clock     GET: the read counts neither as a read (found.fetched) nor for eviction and admission.
- *   blind          DELETE: nobody needs the answer. The slots that may be the key's are cleared without a flash read;
- *                  the delete is a hit if there were any. (Under -M it reads all the same, as such a slot may be
- *                  another key's.)
+ *   blind          DELETE: nobody needs the answer. The slots that may be the key's are cleared without a flash read,
+ *                  and any makes it a hit. (Under -M it reads all the same: such a slot may be another key's.)
+ *   meta           A meta command asks. The store does the same; whoever watches is told so.
  *   refused        DELETE: a SET was refused with this result, STORE_TOO_LARGE or STORE_NO_MEMORY, and its old value
  *                  goes, because the client thinks of it as gone. No counter sees it, and the result is the reason.
  *   uncounted      GET: only a look. No counter sees it except for an expired object; it neither wins nor counts as a
@@ -251,7 +251,7 @@ enum store_result {
  */
 struct store_options {
 	bool compare_cas, vivify, touch, recache, own_cas, invalidate, drop_value, keep_clock, uncounted;
-	bool recache_first, vivify_last, blind;
+	bool recache_first, vivify_last, blind, meta;
 	uint32_t vivify_expiry; /* from store_expiry() */
 	uint32_t recache_seconds;
 	uint64_t initial, new_cas;

@@ -7,7 +7,7 @@ import re
 import sys
 
 import talk
-from helpers import Daemon
+from helpers import Daemon, as_memcached
 from pair import Difference
 from parts import LOOK, LOOK_SHORT
 from session import Keys, Session
@@ -19,7 +19,7 @@ OPTIONS = ["-m", "12", "-M", "--flash-size", "640m", "--segment-size", "2m", "--
 MOST_STEPS = 4
 ROUNDS = 4  # an object on flash may be lost: what differs is run again
 
-PASSING = re.compile(rb"(?<= )(t|l|la=|exp=-)\d+")  # seconds go by while objects are pushed
+PASSING = re.compile(rb"(?<= )(t|l|la=|exp=-?)\d+")  # seconds go by while objects are pushed
 # Whether an object has been read is known when its read from flash has ended: not to the next command of a pipeline.
 READ = re.compile(rb" h[01]| fetch=\w+")
 
@@ -79,8 +79,8 @@ def compare(groups, seed, count, folder, **more):
     """(sessions, differences, how many hits came from flash)."""
     candidates = [session for sessions in groups.values() for session in sessions if suitable(session)]
     left = random.Random(seed).sample(candidates, min(count, len(candidates)))
-    total, different = len(left), []
-    with Daemon(["-m", "64"], **more) as dram, Daemon([*OPTIONS, "--flash-path", str(folder / "flash")], **more) as flash:
+    total, different, like = len(left), [], as_memcached()
+    with Daemon(["-m", "64", *like], **more) as dram, Daemon([*OPTIONS, *like, "--flash-path", str(folder / "flash")], **more) as flash:
         filler = Filler(flash.port, False)
         before = reads(flash)
         for _ in range(ROUNDS):

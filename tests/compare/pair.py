@@ -5,6 +5,7 @@ import re
 
 import intended
 import talk
+from helpers import memcached_release
 from session import Keys
 
 BATCH = 400  # sessions between two looks at the counters
@@ -30,6 +31,7 @@ class Pair:
         self.width = width  # sessions at a time
         self.excused = collections.Counter()
         self.counters = None
+        self.release = memcached_release()
 
     def outcomes(self, sessions, patience=PATIENCE[0]):
         keys = [Keys() for _ in sessions]
@@ -48,7 +50,7 @@ class Pair:
         return tuple({name: new.get(name, -1) - old.get(name, 0) for name in names} for old, new in zip(before, now))
 
     def excuse(self, session, ours, theirs):
-        entry = intended.reason(session, ours, theirs)
+        entry = intended.reason(session, ours, theirs, self.release)
         if entry:
             self.excused[entry.name] += 1
         return entry
@@ -59,7 +61,7 @@ class Pair:
             ours, theirs = (talk.plain(session, outcomes[0]) for outcomes in self.outcomes([session], patience))
             if ours == theirs:
                 return None
-            if intended.reason(session, ours, theirs):
+            if intended.reason(session, ours, theirs, self.release):
                 break
         return Difference(session, ours, theirs)
 

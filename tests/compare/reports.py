@@ -3,7 +3,7 @@
 under several sets of options. Ours may have more settings, behind memcached's."""
 import re
 
-from helpers import Daemon, memcached_command
+from helpers import Daemon, as_memcached, memcached_command
 from binary import BinaryClient
 
 OPTION_SETS = ["", "-C", "-M", "-F -X -W", "-D /", "-t 2 -c 100 -R 5 -b 50", "-I 2m", "-A", "-v", "-f 1.1 -n 64", "-o no_lru_crawler,no_lru_maintainer",
@@ -74,7 +74,7 @@ def compare_with(options, **more):
     words = options.split()
     memory = [] if "-m" in words else ["-m", "64"]
     different = []
-    with Daemon([*memory, *words], **more) as ours, Daemon([*memory, *words, "-U", "0"], program=memcached_command(), **more) as theirs:
+    with Daemon([*memory, *words, *as_memcached()], **more) as ours, Daemon([*memory, *words, "-U", "0"], program=memcached_command(), **more) as theirs:
         clients = ours.client(), theirs.client()
         for client in clients:
             client.all(SOME)

@@ -23,7 +23,7 @@ BINARY_VERSION = 0x0b
 TEXT_CAS = re.compile(rb"^VALUE \S+ \d+ \d+ (\d+)\r$| c(?:as=)?(\d+)", re.MULTILINE)
 
 # A time that was given as seconds since 1970 is so many seconds away; the daemons' seconds don't begin together.
-FAR = re.compile(rb"( t| exp=-)\d{8,}")
+FAR = re.compile(rb"( t| exp=-?)\d{8,}")
 
 marks = itertools.count(10000000)
 

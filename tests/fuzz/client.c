@@ -132,7 +132,7 @@ static bool is_idle(const struct client *client)
 	const struct socket_conn *sock = client->sock;
 
 	return !has_something(client) && sock->reading && !sock->ready && sock->conn.pending == 0 &&
-	       conn_output_empty(&sock->conn);
+	       conn_output_is_empty(&sock->conn);
 }
 
 static void innocent_lost(void *context)

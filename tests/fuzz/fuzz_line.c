@@ -79,7 +79,7 @@ static void require_same_keys(const struct text_command *a, const struct text_co
 }
 
 /* A second space behind the name leads around each of the short ways. */
-static void compare_with_long_way(const char *line, size_t length, enum text_error error,
+static void compare_with_long_way(enum text_grammar grammar, const char *line, size_t length, enum text_error error,
 				  const struct text_command *command)
 {
 	const char *end = line + length, *at = line, *name;
@@ -96,7 +96,7 @@ static void compare_with_long_way(const char *line, size_t length, enum text_err
 	memcpy(wide, line, before);
 	wide[before] = ' ';
 	memcpy(wide + before + 1, at, length - before);
-	require(text_parse(wide, length + 1, &other) == error);
+	require(text_parse(grammar, wide, length + 1, &other) == error);
 	if (error == TEXT_ERROR_OK) {
 		require_same(command, &other);
 		if (rows[command->id].shape == KEYS || rows[command->id].shape == EXPIRY_KEYS)
@@ -136,7 +136,7 @@ static size_t print(const struct text_command *c, char *out, size_t size)
 	}
 }
 
-static void print_and_parse(const struct text_command *command)
+static void print_and_parse(enum text_grammar grammar, const struct text_command *command)
 {
 	struct text_command again;
 	char text[512], *line;
@@ -148,27 +148,34 @@ static void print_and_parse(const struct text_command *command)
 	if (length == 0)
 		return;
 	line = fuzz_copy(text, length);
-	require(text_parse(line, length, &again) == TEXT_ERROR_OK);
+	require(text_parse(grammar, line, length, &again) == TEXT_ERROR_OK);
 	require_same(command, &again);
 	free(line);
+}
+
+static void parse_by(enum text_grammar grammar, const char *line, size_t size)
+{
+	struct text_command command = { 0 };
+	enum text_error error = text_parse(grammar, line, size, &command);
+
+	require(error < TEXT_ERRORS && (error == TEXT_ERROR_OK) == (*text_error_answer(error) == 0));
+	require(!command.value_follows || command.value_length <= TEXT_VALUE_MAX);
+	if (error == TEXT_ERROR_OK) {
+		enum shape shape = rows[command.id].shape;
+
+		check_fields(&command, line, size);
+		print_and_parse(grammar, &command);
+		require(text_may_be_long(line, size) == (shape == KEYS || shape == EXPIRY_KEYS));
+	}
+	compare_with_long_way(grammar, line, size, error, &command);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *line = fuzz_copy(data, size);
-	struct text_command command = { 0 };
-	enum text_error error;
 
-	error = text_parse(line, size, &command);
-	require(error < TEXT_ERRORS && (error == TEXT_ERROR_OK) == (*text_error_answer(error) == 0));
-	if (error == TEXT_ERROR_OK) {
-		enum shape shape = rows[command.id].shape;
-
-		check_fields(&command, line, size);
-		print_and_parse(&command);
-		require(text_may_be_long(line, size) == (shape == KEYS || shape == EXPIRY_KEYS));
-	}
-	compare_with_long_way(line, size, error, &command);
+	parse_by(TEXT_GRAMMAR_OLD, line, size);
+	parse_by(TEXT_GRAMMAR_NEW, line, size);
 	free(line);
 	return 0;
 }

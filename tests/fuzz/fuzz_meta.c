@@ -189,7 +189,8 @@ static void check_fields(enum text_id id, const struct meta_command *meta, const
 				    : id != TEXT_META_ARITHMETIC || strchr("ID", meta->mode));
 }
 
-static void print_and_parse(enum text_id id, const struct meta_command *meta, const char *flags, const char *end)
+static void print_and_parse(enum text_grammar grammar, enum text_id id, const struct meta_command *meta,
+			    const char *flags, const char *end)
 {
 	struct meta_command again;
 	struct text text;
@@ -197,7 +198,7 @@ static void print_and_parse(enum text_id id, const struct meta_command *meta, co
 
 	print(id, meta, flags, end, &text);
 	line = fuzz_copy(text.bytes, text.length);
-	require(meta_parse(id, line, line + text.length, &again) == META_ERROR_OK);
+	require(meta_parse(grammar, id, line, line + text.length, &again) == META_ERROR_OK);
 	require_same(id, meta, &again);
 	free(line);
 }
@@ -218,11 +219,13 @@ static void encode_and_decode(const char *key, size_t length)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	enum text_id id = ids[size > 0 ? data[0] % (sizeof(ids) / sizeof(ids[0])) : 0];
+	const unsigned count = sizeof(ids) / sizeof(ids[0]), first = size > 0 ? data[0] : 0;
+	enum text_id id = ids[first % count];
+	enum text_grammar grammar = first / count % 2 ? TEXT_GRAMMAR_NEW : TEXT_GRAMMAR_OLD;
 	size_t length = size > 0 ? size - 1 : 0;
 	char *line = fuzz_copy(data + (size > 0), length);
 	struct meta_command meta = { 0 };
-	enum meta_error error = meta_parse(id, line, line + length, &meta);
+	enum meta_error error = meta_parse(grammar, id, line, line + length, &meta);
 
 	require(error < META_ERRORS && (error == META_ERROR_OK) == (*meta_error_answer(error) == 0));
 	if (error == META_ERROR_OK) {
@@ -231,7 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_fields(id, &meta, line, length);
 		if (id != TEXT_META_DEBUG)
 			check_order(&meta, flags, end);
-		print_and_parse(id, &meta, flags, end);
+		print_and_parse(grammar, id, &meta, flags, end);
 	}
 	encode_and_decode(line, length);
 	free(line);

@@ -62,7 +62,7 @@ def stream_seeds(streams, on_flash):
     """As they are; and some with other options and cuts, or with the keys of objects that lie on flash."""
     for number, stream in enumerate(streams):
         yield bytes(2) + number.to_bytes(4, "little") + bytes(2) + stream
-        head = bytes([number % 32, number % 16]) + number.to_bytes(4, "little") + bytes(2)
+        head = bytes([number % 64, number % 16]) + number.to_bytes(4, "little") + bytes(2)
         if number % 11 == 0:
             yield head + stream
         if number % 7 == 0:

@@ -205,6 +205,8 @@ static void set_options(struct conf *conf, const struct service_options *options
 	conf->threads = 1;
 	conf->max_reqs_per_event = options->turns ? (int)options->turns : 20;
 	conf->disable_cas = options->no_ids;
+	if (options->old)
+		conf->compat_release = 18;
 	conf->disable_evictions = options->no_evict;
 	conf->enable_shutdown = true;
 	conf->enable_move = true;

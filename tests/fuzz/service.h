@@ -23,6 +23,7 @@ struct service_options {
 	bool binary; /* -B binary */
 	bool flash; /* objects f0 .. f9 are there, and numbers n0 and n1 (binary: f-0 ...), most on flash */
 	bool large_items; /* -I 2m */
+	bool old; /* --compat-version 1.6.18 */
 	bool detail; /* "stats detail" begins with nothing: not set, it may show what other services have counted */
 	unsigned turns; /* -R */
 };

@@ -22,6 +22,7 @@ bool stream_parse(struct stream *stream, const uint8_t *data, size_t size)
 		.login = options & STREAM_LOGIN,
 		.flash = options & STREAM_FLASH,
 		.large_items = options & STREAM_LARGE_ITEMS,
+		.old = options & STREAM_OLD,
 		.turns = (unsigned)take_number(&from, 1) & TURNS_MASK,
 	};
 	stream->seed = (uint32_t)take_number(&from, 4);

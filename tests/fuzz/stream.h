@@ -26,7 +26,8 @@ enum stream_option {
 	STREAM_NO_EVICT = 2,
 	STREAM_LOGIN = 4,
 	STREAM_FLASH = 8,
-	STREAM_LARGE_ITEMS = 16
+	STREAM_LARGE_ITEMS = 16,
+	STREAM_OLD = 32 /* answers are those of memcached 1.6.18 */
 };
 
 struct stream {

@@ -14,7 +14,7 @@ import tempfile
 
 import pytest
 
-from helpers import SEGMENT, Daemon, Placer, memcached_command
+from helpers import SEGMENT, Daemon, Placer, as_memcached, memcached_command
 
 FLASH = ["--flash-size", "32m", "--segment-size", str(SEGMENT), "--admission", "all", "-m", "4", "-t", "2"]
 
@@ -59,12 +59,13 @@ def placed(request):
 
 
 @pytest.fixture
-def start():
-    """Starts daemons of a test's own: start("-c", "10") -> Daemon. All end with the test."""
-    daemons = []
+def start(request):
+    """Starts daemons of a test's own: start("-c", "10") -> Daemon. All end with the test. In a test that compares with memcached
+    ours answers like that version."""
+    daemons, compat = [], as_memcached() if "memcached" in request.fixturenames else []
 
     def start_one(*options, **keywords):
-        daemon = Daemon(list(options), **keywords)
+        daemon = Daemon([*options, *([] if keywords.get("program") else compat)], **keywords)
         daemons.append(daemon)
         return daemon.start()
 
@@ -95,8 +96,15 @@ def client(dram_daemon):
 
 
 @pytest.fixture(scope="session")
+def twin(memcached):
+    """A daemon that answers like this memcached."""
+    with Daemon(["-m", "64", *as_memcached()]) as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="session")
 def memcached():
-    """Debian's memcached."""
+    """Debian's memcached, or the one that MEMCACHED_BIN names."""
     command = memcached_command()
     if not shutil.which(command):
         pytest.skip("memcached is not installed")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A daemon under test, a client on a raw socket, and objects that lie where a test wants them."""
+import functools
 import itertools
 import os
 import pathlib
@@ -14,6 +15,26 @@ PATIENCE = 120.0  # seconds; a bound for what hangs, as sanitizer builds on a bu
 
 def flashield_command():
     return os.environ.get("FLASHIELD_BIN", str(ROOT / "build" / "flashield"))
+
+
+@functools.cache
+def version_of(command):
+    return subprocess.run([command, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
+
+
+def memcached_version():
+    """The version of the memcached that ours is compared with, as "1.6.18"."""
+    return version_of(memcached_command())
+
+
+def memcached_release():
+    """N of its version 1.6.N."""
+    return int(memcached_version().split(".")[2])
+
+
+def as_memcached():
+    """The options by which ours answers like that memcached."""
+    return ["--compat-version", memcached_version()]
 
 
 def memcached_command():

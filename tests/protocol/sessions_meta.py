@@ -13,7 +13,7 @@ KEYS = [b"mg %K", b"mg %K v", b"mg %K z z", b"mg %K" + b" x" * 30, b"md %K", b"m
         b"ms %K 1 q\r\nx", b"ms %K x", b"ms %K", b"ms %K 3000000", b"mg %k v k", b"md %k", b"ma %k", b"me %k", b"mg  a  v ",
         b" mg a v", b"mg a" + b" " * 30 + b"k", b"md  a  q ", b"mg " + b"a" * 2030, b"mg -k", b"mg a\tv", b"mg a v\rk"]
 
-# The flags of 1.6.18 in the order of the alphabet; E and x came later (see NEWER).
+# The flags of 1.6.18 in the order of the alphabet; E and x came later.
 FLAGS = b"C1 D1 F1 I J1 L N0 O1 P R1 T0 c f h k l q t u v".split()  # and b, M and s
 BAD = [b"%c" % c for c in range(33, 256) if b"%c" % c not in b"ILPquvcfhklstOxE"]
 TOKENS = [b"C", b"C-1", b"Cx", b"C1x", b"C18446744073709551615", b"C18446744073709551616", b"C+1", b"D", b"Dx", b"D-1", b"D+1",
@@ -171,39 +171,3 @@ SESSIONS = {
     "opaque": OPAQUE, "get": GET, "recache": RECACHE, "stale": STALE, "set": SET, "delete": DELETE, "arithmetic": ARITHMETIC, "debug": DEBUG,
     "mixed": MIXED,
 }
-
-# ---- where the answers differ, and why -----------------------------------------------------------
-
-NEWER = "releases after 1.6.18 have this flag"
-ENCODED = "a key is answered in base64 if this command has b; memcached remembers with the object how its key came"
-NOTHING = "a line that is answered with an error has done nothing; memcached finds a long opaque token after it has acted"
-FUTURE = "times beyond 2038 lie in the future; memcached takes 32 bits of them"
-PAST = "an object that expires at once has 0 seconds left; memcached counts them below zero, in 32 bits"
-ZERO_BYTE = "a zero byte is a byte like others; memcached's words end at it"
-
-DIFFERENT = [  # (session, our answer with ids numbered in their order, why it differs)
-    (b"mg a E5\r\nmd a E5\r\nma a E5\r\n", b"EN\r\nNF\r\nNF\r\n", NEWER),
-    (b"ms a 1 E77 c\r\nx\r\nmg a c\r\nms a 1 C77 E99\r\ny\r\nms a 1 C77\r\nz\r\nms a 1 C99\r\nz\r\nmg a v\r\n",
-     b"HD c#1\r\nHD c#1\r\nHD\r\nEX\r\nHD\r\nVA 1\r\nz\r\n", NEWER),
-    (b"mg a N30 E55 c\r\nmg a c\r\nma a E66\r\n", b"HD c#1 W\r\nHD c#1 Z\r\nCLIENT_ERROR cannot increment or decrement "
-     b"non-numeric value\r\n", NEWER),
-    (b"ma n N30 E55 c\r\nma n E66 c\r\nmg n c v\r\nma n C55\r\nma n C66 v\r\n",
-     b"HD c#1\r\nHD c#2\r\nVA 1 c#2\r\n1\r\nEX\r\nVA 1\r\n2\r\n", NEWER),
-    (b"ms a 1\r\nx\r\nmd a I E44\r\nmg a c v\r\nmd a C44\r\n", b"HD\r\nHD\r\nVA 1 c#1 X W\r\nx\r\nHD\r\n", NEWER),
-    (b"ms a 1 Ex\r\nx\r\n", b"CLIENT_ERROR bad token in command line format\r\n", NEWER),
-    (b"ms a 5 F9 T60\r\nhello\r\nmd a x\r\nmg a f s v t\r\n", b"HD\r\nHD\r\nVA 0 f0 s0 t60\r\n\r\n", NEWER),
-    (b"ms a 5 F9\r\nhello\r\nmd a x I T30\r\nmg a f s t\r\nmg a v\r\n",
-    b"HD\r\nHD\r\nHD f0 s0 t30 X W\r\nVA 0 Z X\r\n\r\n", NEWER),
-    (b"md a x k\r\nmg a\r\n", b"NF ka\r\nEN\r\n", NEWER),
-    (b"ms a 2 s k\r\nhi\r\nms a 3 MA s\r\nabc\r\nms a 1 MP s q\r\nx\r\nms a 4 ME s\r\nabcd\r\n",
-    b"HD s2 ka\r\nHD s5\r\nNS s4\r\n", NEWER),
-    (b"ms a 1 MA N30 F7\r\nx\r\nms a 1 MA N90 F9\r\ny\r\nmg a v f t\r\n", b"HD\r\nHD\r\nVA 2 f7 t30\r\nxy\r\n", NEWER),
-    (b"ms a 1 MP N0 T50\r\nx\r\nmg a v t\r\n", b"HD\r\nVA 1 t-1\r\nx\r\n", NEWER),
-    (b"ms YQ== 1 b\r\nx\r\nmg a k\r\n", b"HD\r\nHD ka\r\n", ENCODED),
-    (b"ms a 1\r\nx\r\nmg YQ== b k\r\n", b"HD\r\nHD kYQ== b\r\n", ENCODED),
-    (b"ms a 1\r\n5\r\nma a %O\r\nmg a v\r\n", b"HD\r\nCLIENT_ERROR opaque token too long\r\nVA 1\r\n5\r\n", NOTHING),
-    (b"mg a N30 %O\r\nmg a\r\n", b"CLIENT_ERROR opaque token too long\r\nEN\r\n", NOTHING),
-    (b"ms a 1 T4000000000\r\nx\r\nmg a v\r\n", b"HD\r\nVA 1\r\nx\r\n", FUTURE),
-    (b"ms a 1\r\nx\r\nmg a T-1 t\r\n", b"HD\r\nHD t0\r\n", PAST),
-    (b"mg a\0b k\r\n", b"EN ka\0b\r\n", ZERO_BYTE),
-]

@@ -5,7 +5,7 @@ import urllib.parse
 
 import pytest
 
-from helpers import Daemon, Kind, fill, fill_turn, memcached_command, until
+from helpers import Daemon, Kind, fill, fill_turn, memcached_command, memcached_release, until
 
 PLAIN = Kind(b"a value of some length")
 KINDS = [PLAIN]
@@ -52,7 +52,7 @@ ANSWERS = [
     (b"cache_memlimit", b"ERROR\r\n"),
     (b"cache_memlimit x", b"ERROR\r\n"),
     (b"cache_memlimit -1", b"ERROR\r\n"),
-    (b"cache_memlimit 70 1 2", b"ERROR\r\n"),
+    (b"cache_memlimit 64 1 2", b"ERROR\r\n"),
     (b"cache_memlimit 7", b"MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n"),
     (b"cache_memlimit 99999999999", b"MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n"),
     (b"shutdown", b"ERROR: shutdown not enabled\r\n"),
@@ -68,12 +68,30 @@ ANSWERS = [
     (b"stats detail x", b"CLIENT_ERROR usage: stats detail on|off|dump\r\n"),
     (b"stats nothing", b"ERROR\r\n"),
 ]
+# From 1.6.40 on.
+CHANGED = {
+    b"cache_memlimit 64 1 2": b"OK\r\n",
+    b"cache_memlimit 99999999999": b"ERROR\r\n",
+    b"shutdown": b"SERVER_ERROR: shutdown not enabled\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def old_client():
+    with Daemon(["-m", "64", "--compat-version", "1.6.39"]) as daemon, daemon.client() as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("command, answer", ANSWERS, ids=lambda value: value.decode()[:40])
 def test_answers(client, command, answer):
     """Each command's answer, wrong ones first; the connection goes on."""
-    assert client.all(command + b"\r\n") == answer
+    assert client.all(command + b"\r\n") == CHANGED.get(command, answer)
+
+
+@pytest.mark.parametrize("command, answer", ANSWERS, ids=lambda value: value.decode()[:40])
+def test_answers_of_an_older_release(old_client, command, answer):
+    """With --compat-version."""
+    assert old_client.all(command + b"\r\n") == answer
 
 
 # What memcached answers otherwise, with its slabs and extstore at work.
@@ -94,13 +112,14 @@ def test_memcached_answers_likewise(memcached, command, answer):
     if command in MEANINGLESS:
         pytest.skip("memcached has slabs to move, and an LRU crawler that is off")
     with memcached.client() as client:
-        assert client.all(command + b"\r\n") == answer
+        assert client.all(command + b"\r\n") == (CHANGED.get(command, answer) if memcached_release() >= 40 else answer)
 
 
 def dumped(client, kind=b"metadump", classes=b"all"):
     """The rows of a dump, by key."""
     client.send(b"lru_crawler %s %s\r\n" % (kind, classes))
     rows = {}
+    assert client.line() == b"OK\r\n"
     while (line := client.line()) not in (b"END\r\n", b"EN\r\n"):
         if kind == b"mgdump":
             rows[line.split()[1]] = line.split()[2:]
@@ -214,7 +233,7 @@ def test_a_command_after_a_dump_that_was_asked_for_in_pieces(start):
         client.send(b"lru_crawler metadump al")
         assert other.ask(b"mn\r\n") == b"MN\r\n" # by now the piece was looked at, too
         client.send(b"l\r\n")
-        assert client.line() == b"END\r\n"
+        assert (client.line(), client.line()) == (b"OK\r\n", b"END\r\n")
         assert client.ask(b"mn\r\n") == b"MN\r\n"
 
 
@@ -222,7 +241,32 @@ def test_dumps_can_be_forbidden(start):
     """-X"""
     with start("-X").client() as client:
         assert client.ask(b"lru_crawler metadump all\r\n") == b"ERROR metadump not allowed\r\n"
+        assert client.ask(b"lru_crawler mgdump all\r\n") == b"ERROR key dump not allowed\r\n"
         assert client.ask(b"stats cachedump 1 0\r\n") == b"CLIENT_ERROR stats cachedump not allowed\r\n"
+        assert client.ask(b"stats detail on\r\n") == b"CLIENT_ERROR stats detail not allowed\r\n"
+    with start("-X", "--compat-version", "1.6.36").client() as client:
+        assert client.ask(b"stats detail on\r\n") == b"OK\r\n"
+
+
+@pytest.mark.parametrize("command, name", [(b"lru_crawler metadump all", b"metadump"), (b"lru_crawler mgdump all", b"mgdump"),
+                                           (b"watch fetchers", b"watch")], ids=lambda value: value.decode())
+def test_what_lends_a_connection_comes_first_in_a_pipeline(start, command, name):
+    """Behind other answers it is an error, and the commands after it are answered."""
+    with start().client() as client:
+        client.send(b"mn\r\n" + command + b"\r\nmn\r\n")
+        assert [client.line() for _ in range(3)] == [b"MN\r\n", b"ERROR cannot pipeline other commands before %s\r\n" % name, b"MN\r\n"]
+
+
+def test_settings_of_slabs_are_kept(start):
+    """There are no slabs: what is set shows in "stats settings" alone."""
+    with start().client() as client:
+        for line in (b"slabs automove window 2", b"slabs automove window 1801"):
+            assert client.ask(line + b"\r\n") == b"CLIENT_ERROR automove window too low or too high\r\n"
+        assert client.ask(b"slabs automove window x\r\n") == b"CLIENT_ERROR bad command line format\r\n"
+        assert client.ask(b"slabs automove freeratio\r\n") == b"ERROR\r\n"
+        assert client.ask(b"slabs automove window 20\r\n") == client.ask(b"slabs automove freeratio 0.5\r\n") == b"OK\r\n"
+        rows = client.stats(b"settings")
+        assert (rows["slab_automove_window"], float(rows["slab_automove_freeratio"])) == ("20", 0.5)
 
 
 def test_the_crawler_can_be_switched_off(start):
@@ -232,7 +276,7 @@ def test_the_crawler_can_be_switched_off(start):
         assert client.ask(b"lru_crawler crawl all\r\n") == b"CLIENT_ERROR lru crawler disabled\r\n"
         assert client.ask(b"lru_crawler metadump all\r\n") == b"CLIENT_ERROR lru crawler disabled\r\n"
         assert client.ask(b"lru_crawler enable\r\n") == b"OK\r\n"
-        assert client.ask(b"lru_crawler metadump all\r\n") == b"END\r\n"
+        assert client.all(b"lru_crawler metadump all\r\n") == b"OK\r\nEND\r\n"
 
 
 def test_a_crawl_frees_what_is_expired(start):
@@ -295,8 +339,10 @@ def test_cachedump_lists_a_class(start):
 
 
 def test_sizes_are_counted_once_enabled(start):
-    """memcached's answers, END included where it has it."""
+    """memcached's answers before 1.6.25, END included where it has it; since then an option alone enables them."""
     with start().client() as client:
+        assert client.ask(b"stats sizes_enable\r\n") == client.ask(b"stats sizes_disable\r\n") == b"ERROR\r\n"
+    with start("--compat-version", "1.6.24").client() as client:
         client.set(b"key", b"x" * 100)
         assert client.all(b"stats sizes\r\n") == b"STAT sizes_status disabled\r\nEND\r\n"
         assert client.all(b"stats sizes_enable\r\n") == b"STAT sizes_status enabled\r\n"

@@ -105,10 +105,42 @@ def test_a_token_without_line_end(start, users, memcached):
             assert client.ask(b"version\r\n") == b"CLIENT_ERROR unauthenticated\r\n"
 
 
-@pytest.mark.parametrize("line", [b"set a 0 0 2000000\r\n", b"set a 0 0 2147483647\r\n", b"set a 0 0 99999999999999999999\r\n",
-                                  b"x" * 20000, b"get " + b"a " * 20000], ids=lambda line: ascii(line[:24]))
+LONG_LOGINS = [b"set a 0 0 2000000\r\n", b"set a 0 0 2147483647\r\n", b"set a 0 0 99999999999999999999\r\n"]
+
+
+@pytest.mark.parametrize("line", LONG_LOGINS, ids=lambda line: ascii(line[:24]))
+def test_a_token_that_is_too_long(start, users, line):
+    """It is refused at its first line; before 1.6.40 that closed the connection. (2147483647 ends memcached 1.6.18.)"""
+    with start("-Y", str(users)).client() as client:
+        assert client.ask(line) == b"CLIENT_ERROR auth token too long\r\n"
+        assert client.ask(login(b"user secret")) == b"STORED\r\n"
+    with start("-Y", str(users), "--compat-version", "1.6.39").client() as client:
+        client.send(line)
+        assert client.ends()
+
+
+@pytest.mark.parametrize("line", [b"mn\r\n", b"\r\n", b"get a\n"], ids=ascii)
+def test_short_lines_of_strangers(start, users, line):
+    """Since 1.6.40 they close the connection."""
+    with start("-Y", str(users)).client() as client:
+        client.send(line)
+        assert client.ends()
+    with start("-Y", str(users), "--compat-version", "1.6.39").client() as client:
+        assert client.ask(line) == b"CLIENT_ERROR unauthenticated\r\n"
+
+
+def test_a_password_with_blanks(start, open_folder):
+    """Since 1.6.40 it is all that follows the user's name."""
+    users = open_folder / "blanks"
+    users.write_text("user:my secret\n")
+    for version, answer in (("1.6.40", b"STORED\r\n"), ("1.6.39", b"CLIENT_ERROR authentication failure\r\n")):
+        with start("-Y", str(users), "--compat-version", version).client() as client:
+            assert client.ask(login(b"user my secret")) == answer
+
+
+@pytest.mark.parametrize("line", [b"x" * 20000, b"get " + b"a " * 20000], ids=lambda line: ascii(line[:24]))
 def test_strangers_get_little_memory(start, users, line):
-    """Of who has not logged in, no more than a buffer is kept. (2147483647 ends memcached 1.6.18.)"""
+    """Of who has not logged in, no more than a buffer is kept."""
     daemon = start("-Y", str(users))
     with daemon.client() as client:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scripted sessions are answered byte for byte as memcached 1.6 answers them."""
+"""Scripted sessions are answered byte for byte as memcached answers them, of the version that is there."""
 import shutil
 import subprocess
 
@@ -18,9 +18,9 @@ def name(session):
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=name)
-def test_same_answer_as_memcached(dram_daemon, memcached, session):
+def test_same_answer_as_memcached(twin, memcached, session):
     """The same bytes come back."""
-    assert answer(dram_daemon, session) == answer(memcached, session)
+    assert answer(twin, session) == answer(memcached, session)
 
 
 @pytest.mark.parametrize("options", [[], ["-C"], ["-M", "-m", "2", "-I", "512k"]], ids=" ".join)
@@ -38,20 +38,21 @@ def test_same_answers_with_options(start, memcached, options):
 
 
 @pytest.mark.parametrize("line", [b"x" * 2100, b"set " + b"x" * 3000, b" " * 2500], ids=name)
-def test_endless_line_closes(dram_daemon, memcached, line):
+def test_endless_line_closes(twin, memcached, line):
     """More than 2048 bytes without a line end, and not a multiget: the connection is closed."""
-    for daemon in (dram_daemon, memcached):
+    for daemon in (twin, memcached):
         with daemon.client() as client:
             client.send(line)
             assert client.ends()
 
 
 def test_memccapable_passes(start, flash_options):
-    """The conformance test of libmemcached has nothing to say, with flash and without."""
+    """The conformance test of libmemcached has nothing to say, with flash and without. It wants an error for words too many behind
+    a delete, which memcached ignores since 1.6.40."""
     if not shutil.which("memccapable"):
         pytest.skip("memccapable (libmemcached-tools) is not installed")
     for options in ([], flash_options):
-        daemon = start(*options)
+        daemon = start(*options, "--compat-version", "1.6.39")
         done = subprocess.run(["memccapable", "-a", "-h", "127.0.0.1", "-p", str(daemon.port)],
                               capture_output=True, text=True, timeout=120, check=False)
         assert "All tests passed" in done.stdout, done.stdout + done.stderr

@@ -125,6 +125,51 @@ def test_a_set_that_is_too_large_takes_the_old_value_along(start, open_folder, k
         assert (rows["delete_hits"], rows["delete_misses"]) == ("0", "0")
 
 
+def binary_packet(opcode, key, opaque, extras=b"", value=b""):
+    return struct.pack(">BBHBBHIIQ", 0x80, opcode, len(key), len(extras), 0, 0, len(extras) + len(key) + len(value), opaque, 0) + \
+        extras + key + value
+
+
+def binary_opaques(client, count):
+    """(opaque, status) of so many answers."""
+    found = []
+    for _ in range(count):
+        _, _, _, _, _, status, length, opaque, _ = struct.unpack(">BBHBBHIIQ", client.reader.read(24))
+        client.reader.read(length)
+        found.append((opaque, status))
+    return found
+
+
+@pytest.mark.parametrize("form", ["set", "set noreply", "ms", "binary"])
+def test_a_refusal_that_reads_flash_is_answered_behind_the_value(start, open_folder, form):
+    """Under -M the old object is read before it is deleted. The answer waits for the value all the same, and a get behind it
+    for the delete. (Three workers, as each keeps what it has read: the one of this client has read nothing.)"""
+    daemon = start("-M", "-m", "4", "-I", "1024", "-t", "3", "--flash-path", str(open_folder / "flash"), "--flash-size", "16m",
+                   "--segment-size", "64k", "--admission", "all", "--flash-read-timeout", "60s")
+    with daemon.client() as watching, daemon.client() as client:
+        (key,) = put_on_flash(daemon, 1)
+        reads = watching.count("flash_reads")
+        if form == "binary":
+            packets = binary_packet(1, key, 7, bytes(8), b"x" * 2000) + binary_packet(9, key, 8) + binary_packet(10, b"", 9)
+            start_bytes, rest = packets[:1000], packets[1000:]
+        else:
+            line = b"ms %s 2000" if form == "ms" else b"set %s 0 0 2000" + (b" noreply" if "noreply" in form else b"")
+            start_bytes, rest = line % key + b"\r\n" + b"x" * 1000, b"x" * 1000 + b"\r\nget %s\r\nmn\r\n" % key
+        client.send(start_bytes)
+        until(lambda: watching.count("flash_reads") > reads, "the old object to be read")
+        for _ in range(3):  # a turn of each worker
+            with daemon.client() as other:
+                assert other.ask(b"mn\r\n") == b"MN\r\n"
+        assert client.is_silent()
+        client.send(rest)
+        if form == "binary":
+            assert binary_opaques(client, 2) == [(7, 3), (9, 0)]  # a quiet get that misses says nothing
+            return
+        assert form == "set noreply" or client.line() == TOO_LARGE
+        assert client.values() == []
+        assert client.line() == b"MN\r\n"
+
+
 def test_a_delete_whose_answer_nobody_needs_reads_no_flash(start, flash_options):
     """noreply, and md with q: the slot goes at once."""
     daemon = start(*flash_options)

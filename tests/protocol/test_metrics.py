@@ -228,7 +228,7 @@ def test_gauges_are_those_of_stats(measured):
     assert value(found, "flash_size_bytes") == 32 << 20
     assert 0 < value(found, "index_load_ratio") <= 1
     assert value(found, "clwa_ratio", window="1h") > 0
-    assert value(found, "build_info", version=measured.stats(b"flash")["flashield_version"], compat_version="1.6.18") == 1
+    assert value(found, "build_info", version=measured.stats(b"flash")["flashield_version"], compat_version="1.6.45") == 1
     assert value(found, "resident_memory_bytes") > 1 << 20
     assert value(found, "open_fds") == len(os.listdir(f"/proc/{measured.process.pid}/fd")) or value(found, "open_fds") > 10
 

@@ -364,7 +364,7 @@ def test_debians_memcached_conf(open_folder):
 def test_versions():
     """-V prints memcached's line on standard output, and ours beside; --compat-version is what clients are told."""
     done = run("-V")
-    assert (done.returncode, done.stdout) == (0, "memcached 1.6.18\n")
+    assert (done.returncode, done.stdout) == (0, "memcached 1.6.45\n")
     assert re.fullmatch(r"flashield \d+\.\d+\.\d+\ncommit ([0-9a-f]{7,40}(, modified)?|unknown)\ncompiler \S.*, \w+\n"
                         r"libraries libevent \S+, OpenSSL \S+, .*, GnuTLS \S+, .*\n", done.stderr)
     assert run("-V", "--compat-version=1.5.22").stdout == "memcached 1.5.22\n"

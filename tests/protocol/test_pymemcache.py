@@ -49,4 +49,4 @@ def test_counting_and_touch(library):
     assert library.decr("lib-n", 10) == 0
     assert library.incr("lib-none", 1) is None
     assert library.touch("lib-n", 100) and not library.touch("lib-none", 100)
-    assert library.stats()[b"version"] == b"1.6.18"
+    assert library.stats()[b"version"] == b"1.6.45"

@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -184,6 +185,27 @@ def test_plain_bytes_on_a_tls_port(shared):
         client.send(b"version\r\n")
         assert client.ends()
     until(lambda: handshake_errors(shared) == before + 1, "the handshake to be counted")
+
+
+def test_errors_of_tls_are_told_and_counted(serve):
+    """Before the end of the handshake as after it, "watch connevents" has a line; those after it have a counter of their own."""
+    daemon = serve()
+    with daemon.client() as watcher, daemon.client() as broken:
+        assert watcher.ask(b"watch connevents\r\n") == b"OK\r\n"
+        with Client(daemon.port) as stranger:
+            stranger.send(b"version\r\n")
+            assert stranger.ends()
+        assert broken.ask(b"mn\r\n") == b"MN\r\n"
+        os.write(broken.socket.fileno(), b"no record of TLS")
+        lines = []
+        while len(lines) < 2:
+            line = watcher.line()
+            assert line, "the watcher was closed"
+            lines += [line] if b"type=conntlserr" in line else []
+        assert all(re.search(rb" fd=\d+ msg=error:0A\S+:SSL routines::", line) for line in lines)
+    with daemon.client() as client:
+        rows = client.stats()
+        assert (rows["ssl_handshake_errors"], rows["ssl_proto_errors"]) == ("1", "1")
 
 
 @pytest.mark.parametrize("hello", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 99])

@@ -16,7 +16,8 @@
 
 #include "tools/common/connect.h"
 
-static const char question[] = "mn\r\n";
+/* memcached closes a connection for a line as short as "mn" before a login. */
+static const char question[] = "version\r\n";
 static const char login_wanted[] = "CLIENT_ERROR unauthenticated";
 
 static int64_t now_us(void)

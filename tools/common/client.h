@@ -3,7 +3,7 @@
  * A connection to a server, plain or with TLS, on which a tool has logged in where a user is given.
  *
  *   socket connected ──> TLS handshake ──> a question ──> login ──> READY
- *                                          "mn": does this server want a login?
+ *                                          "version": does this server want a login?
  *
  * A server without -Y would store the login as an object, so it is only sent where the question is refused.
  *

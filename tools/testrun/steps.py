@@ -74,6 +74,7 @@ REST = [
         Step("stale-all", suites.stale, [("debug", "stale")]),
         Step("power", units.power, [("release", "unit-build")]),
         Step("compare", suites.compare, [("release", "all")]),
+        Step("upstream", suites.upstream, [("release", "all")]),
         Step("clients", lambda: suites.clients("release"), [("release", "all")]),
         Step("protocol-long", lambda: suites.protocol("release", "--long"), [("release", "all")]),
         Step("protocol-asan", protocol_asan, [("asan", "all")]),

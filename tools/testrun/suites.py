@@ -13,7 +13,8 @@ from testrun.units import without_aslr
 
 # Bounds for a hang, five and more times what each takes on two idle cores.
 PROTOCOL_SECONDS = 2400
-COMPARE_SECONDS = 1500
+COMPARE_SECONDS = 3000
+UPSTREAM_SECONDS = 1500
 NODES_SECONDS = 600
 CLIENTS_SECONDS = 1800
 MODEL_SECONDS = 1500
@@ -170,15 +171,23 @@ def count_lines(name, code, output, pattern=LINE):
         failed(f"{name}: {len(found)} tests, exit code {code}", "\n".join([head, *more]))
 
 
-def compare():
-    name = "comparison with memcached"
+def beside_memcached(name, program, seconds):
+    """A comparison, whose last line is its sum."""
     if not built("release"):
         failed(f"{name}: not run, as the build failed")
         return
     say(f"-- {name}")
-    code, output = run([PYTHON, "tests/compare/run.py"], COMPARE_SECONDS)
+    code, output = run([PYTHON, program], seconds)
     count_lines(name, code, output)
     say(f"   {output.rstrip().rpartition(chr(10))[2]}")
+
+
+def compare():
+    beside_memcached("comparison with memcached", "tests/compare/run.py", COMPARE_SECONDS)
+
+
+def upstream():
+    beside_memcached("memcached's own tests", "tests/upstream/run.py", UPSTREAM_SECONDS)
 
 
 def clients(variant, *options):

@@ -127,6 +127,7 @@ static struct item *empty_object(struct action *action, const struct current *cu
 	clf_features_written(&item->features, action->now_ms);
 	action_note_made(action, current->item ? &current->item->features : NULL, item);
 	action_put(action, current, item, action->cas);
+	ctr_add(CTR_total_items, 1);
 	return item;
 }
 

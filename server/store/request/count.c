@@ -90,7 +90,7 @@ static __attribute__((cold, noinline)) void count_with_options(struct store_cont
 		return;
 	if ((request->op == STORE_INCR || request->op == STORE_DECR) && request->made)
 		return;
-	if (deleted && (options->invalidate || options->drop_value))
+	if (deleted && options->invalidate)
 		return;
 	if (request->op == STORE_DELETE && request->result == STORE_EXISTS && options->uncounted)
 		return;

@@ -16,6 +16,7 @@ import net.spy.memcached.ConnectionFactoryBuilder.Protocol;
 import net.spy.memcached.MemcachedClient;
 import net.spy.memcached.auth.AuthDescriptor;
 import net.spy.memcached.auth.PlainCallbackHandler;
+import net.spy.memcached.transcoders.SerializingTranscoder;
 
 /** spymemcached: UseSpymemcached HOST:PORT [--binary] [--user=U --password=P] */
 public final class UseSpymemcached {
@@ -147,6 +148,18 @@ public final class UseSpymemcached {
 			checks.becomes("expires", () -> client.get("soon"), null);
 			checks.becomes("touched expires", () -> client.get("touched"), null);
 			checks.same("another lives", client.get("later"), "x");
+		});
+		checks.part("too large", () -> {
+			SerializingTranscoder ofAnySize = new SerializingTranscoder(Integer.MAX_VALUE);
+			ofAnySize.setCompressionThreshold(Integer.MAX_VALUE);
+			byte[] noise = new byte[21 << 20];
+			new java.util.Random(8).nextBytes(noise);
+			for (int time = 1; time <= 10; time++) {
+				checks.same("too large, time " + time, retried(() -> client.set("huge", 60, noise, ofAnySize).get()) == Boolean.TRUE, false);
+				checks.same("set after it", client.set("small", 60, "after " + time).get(), true);
+				checks.same("get after it", client.get("small"), "after " + time);
+				checks.same("nothing stored", client.get("huge", ofAnySize), null);
+			}
 		});
 		checks.part("administration", () -> {
 			for (Map.Entry<SocketAddress, String> entry : client.getVersions().entrySet())

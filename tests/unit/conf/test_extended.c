@@ -62,8 +62,6 @@ static void a_bad_ext_path_is_refused(void **state)
 		       "ext_path: \"0m\" is not a size with the suffix m, g, t or p, as in ext_path=/data/flash:64g\n");
 	expect_refusal("-o ext_path=/f:1g:attic", NULL, 1, "Unknown extstore bucket: attic\n" NOT_PARSED);
 	expect_refusal("-o ext_path=/f:1g:default:old", NULL, 1, "Unknown extstore bucket: default:old\n" NOT_PARSED);
-	expect_refusal("-o ext_path=/f:1g:compact", NULL, 1,
-		       "ext_path only presently supports the default bucket\n" NOT_PARSED);
 	expect_refusal("-o ext_path=/f:1g,ext_page_size=8", NULL, 1,
 		       "Must specify ext_page_size before any ext_path arguments\n");
 }
@@ -113,9 +111,20 @@ static void ext_path_is_the_flash_file(void **state)
 		const char *words;
 		uint64_t bytes;
 	} forms[] = {
-		{ "-m 64 -o ext_path=/data/f:1T", 1ull << 40 },    { "-o ext_path=/data/f:64m", 64ull << 20 },
-		{ "-o ext_path=/data/f:5G:default", 5ull << 30 },  { "-o modern,ext_path=/data/f:1p", 1ull << 50 },
+		{ "-m 64 -o ext_path=/data/f:1T", 1ull << 40 },
+		{ "-o ext_path=/data/f:64m", 64ull << 20 },
+		{ "-o ext_path=/data/f:5G:default", 5ull << 30 },
+		{ "-o modern,ext_path=/data/f:1p", 1ull << 50 },
 		{ "--extended=ext_path=/data/f:2g,", 2ull << 30 },
+		{ "-o ext_path=/data/f:2g:compact", 2ull << 30 },
+		{ "-o ext_path=/data/f:2g:old", 2ull << 30 },
+		{ "-o ext_path=/data/f:2g:lowttl", 2ull << 30 },
+		{ "-o ext_path=/data/f:2g:chunked", 2ull << 30 },
+		{ "-o ext_path=/data/f:2g:coldcompact", 2ull << 30 },
+		/* Of several the first one without a bucket, else the first one. */
+		{ "-o ext_path=/data/f:2g,ext_path=/b:1g", 2ull << 30 },
+		{ "-o ext_path=/b:1g:old,ext_path=/data/f:2g,ext_path=/c:3g", 2ull << 30 },
+		{ "-o ext_path=/data/f:2g:old,ext_path=/b:1g:compact", 2ull << 30 },
 	};
 	struct loaded loaded;
 
@@ -137,6 +146,23 @@ static const struct conf_note *note_about(const struct conf *conf, const char *w
 	while (note && !strstr(note->text, word))
 		note = note->next;
 	return note;
+}
+
+static void files_that_are_not_used_are_told(void **state)
+{
+	const struct conf_note *note;
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "-o ext_path=/a:1g:old,ext_path=/b:2g,ext_path=/c:3g:compact", NULL);
+	assert_int_equal(loaded.rc, FS_OK);
+	note = note_about(&loaded.conf, "the bucket of ext_path=/a:1g:old is without effect");
+	assert_true(note && note->level == LOG_LEVEL_INFO);
+	note = note_about(&loaded.conf, "ext_path=/b:2g is used instead");
+	assert_true(note && note->level == LOG_LEVEL_WARN);
+	note = note_about(&loaded.conf, "ext_path=/c:3g:compact is not used: there is one flash file, /b");
+	assert_true(note && note->level == LOG_LEVEL_WARN);
+	unload(&loaded);
 }
 
 static void what_they_map_to_is_told(void **state)
@@ -197,6 +223,7 @@ int main(void)
 		cmocka_unit_test(suboptions_set_their_fields),
 		cmocka_unit_test(no_modern_stands_for_others),
 		cmocka_unit_test(ext_path_is_the_flash_file),
+		cmocka_unit_test(files_that_are_not_used_are_told),
 		cmocka_unit_test(what_they_map_to_is_told),
 		cmocka_unit_test(of_two_flash_files_the_first_is_used),
 		cmocka_unit_test(the_last_of_ext_path_and_flash_path_counts),

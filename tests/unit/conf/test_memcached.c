@@ -62,6 +62,8 @@ static void what_does_not_go_together_is_refused(void **state)
 		{ "-o hot_lru_pct=50", 64, "hot_lru_pct + warm_lru_pct cannot be more than 80% combined\n" },
 		{ "-o no_lru_maintainer,temporary_ttl=5", 64, "temporary_ttl requires lru_maintainer to be enabled\n" },
 		{ "-o slab_chunk_max=1000", 64,
+		  "-I (item_size_max: 1048576) must be evenly divisible by slab_chunk_max (bytes: 1024000)\n" },
+		{ "--compat-version 1.6.18 -o slab_chunk_max=1000", 64,
 		  "-I (item_size_max: 1048576) must be evenly divisible by slab_chunk_max (bytes: 1000)\n" },
 		{ "-o slab_chunk_max=2097152", 64,
 		  "slab_chunk_max (bytes: 2097152) cannot be larger than -I (item_size_max 1048576)\n" },
@@ -129,12 +131,40 @@ static void a_small_item_size_needs_no_chunk_size(void **state)
 	unload(&loaded);
 }
 
+static void defaults_are_those_of_the_release(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "", NULL);
+	assert_int_equal(loaded.conf.slab_automove_window, 10);
+	assert_int_equal(loaded.conf.slab_chunk_max, 524288);
+	unload(&loaded);
+	load(&loaded, "-o slab_automove_window=7,slab_chunk_max=256", NULL);
+	assert_int_equal(loaded.conf.slab_automove_window, 7);
+	assert_int_equal(loaded.conf.slab_chunk_max, 262144);
+	unload(&loaded);
+	load(&loaded, "-o slab_chunk_max=262144", NULL); /* bytes, as 1.6.18 took them */
+	assert_int_equal(loaded.conf.slab_chunk_max, 262144);
+	unload(&loaded);
+	load(&loaded, "-o slab_chunk_max=256 --compat-version 1.6.18", NULL);
+	assert_int_equal(loaded.conf.slab_automove_window, 30);
+	assert_int_equal(loaded.conf.slab_chunk_max, 256);
+	unload(&loaded);
+}
+
 static void extstores_pages_are_worked_out(void **state)
 {
 	struct loaded loaded;
 
 	(void)state;
 	load(&loaded, "-o ext_page_size=8,ext_path=/f:128m,ext_drop_under=3", NULL); /* 3 is not asked, as there */
+	assert_true(loaded.conf.ext_compact_under == 1 && loaded.conf.ext_drop_under == 1);
+	unload(&loaded);
+	load(&loaded, "-o ext_page_size=8,ext_path=/f:4000m", NULL);
+	assert_true(loaded.conf.ext_compact_under == 5 && loaded.conf.ext_drop_under == 5);
+	unload(&loaded);
+	load(&loaded, "-o ext_page_size=8,ext_path=/f:128m --compat-version 1.6.37", NULL);
 	assert_true(loaded.conf.ext_compact_under == 4 && loaded.conf.ext_drop_under == 4);
 	unload(&loaded);
 	load(&loaded, "-o ext_page_size=8,ext_path=/f:128m,ext_compact_under=5,ext_drop_under=3", NULL);
@@ -202,6 +232,7 @@ int main(void)
 		cmocka_unit_test(authentication_chooses_the_protocol),
 		cmocka_unit_test(flags_may_be_joined),
 		cmocka_unit_test(a_small_item_size_needs_no_chunk_size),
+		cmocka_unit_test(defaults_are_those_of_the_release),
 		cmocka_unit_test(extstores_pages_are_worked_out),
 		cmocka_unit_test(mistakes_in_a_file_of_flags_are_told_with_the_line),
 		cmocka_unit_test(debians_memcached_conf_is_read),

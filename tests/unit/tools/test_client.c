@@ -50,7 +50,7 @@ static void begin(void)
 {
 	assert_int_equal(client_proceed(&client), FS_EAGAIN);
 	assert_int_equal(client.wants, POLLIN);
-	assert_got("mn\r\n");
+	assert_got("version\r\n");
 }
 
 static void a_server_that_closes_is_told(void **state)
@@ -87,7 +87,8 @@ static void a_refusal_is_repeated_without_what_cannot_be_printed(void **state)
 
 static void no_password_goes_where_none_is_wanted(void **state)
 {
-	static const char *const answers[] = { "MN\r\n", "ERROR\n", "CLIENT_ERROR unauthenticated perhaps\r\n" };
+	static const char *const answers[] = { "VERSION 1.6.45\r\n", "ERROR\n",
+					       "CLIENT_ERROR unauthenticated perhaps\r\n" };
 
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		char byte;

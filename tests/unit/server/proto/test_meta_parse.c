@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The meta commands' parser: lines in, structs out. */
+/* The meta commands' parser: lines in, structs out. Where a test doesn't say otherwise, by the old grammar. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +15,21 @@
 
 /* Parses a copy in a block of its exact size, so that sanitizers see a byte too many. */
 static char *held;
+static enum text_grammar grammar = TEXT_GRAMMAR_OLD;
+
+static int by_new_grammar(void **state)
+{
+	(void)state;
+	grammar = TEXT_GRAMMAR_NEW;
+	return 0;
+}
+
+static int by_old_grammar(void **state)
+{
+	(void)state;
+	grammar = TEXT_GRAMMAR_OLD;
+	return 0;
+}
 
 static enum meta_error parse_bytes(enum text_id id, const char *line, size_t length, struct meta_command *out)
 {
@@ -22,7 +37,7 @@ static enum meta_error parse_bytes(enum text_id id, const char *line, size_t len
 	held = malloc(length > 0 ? length : 1);
 	assert_non_null(held);
 	memcpy(held, line, length);
-	return meta_parse(id, held, held + length, out);
+	return meta_parse(grammar, id, held, held + length, out);
 }
 
 static enum meta_error parse(enum text_id id, const char *line, struct meta_command *out)
@@ -372,6 +387,78 @@ static void recaching_may_be_asked_for_before_the_time_is_set(void **state)
 	assert_false(command.recache_first);
 }
 
+/* ---- the new grammar --------------------------------------------------------------------------- */
+
+/* mg and md name what is wrong; ma has one answer to all of it. */
+static void expect_new(const char *line, enum meta_error error)
+{
+	expect(TEXT_META_GET, line, error);
+	expect(TEXT_META_DELETE, line, error);
+	expect(TEXT_META_ARITHMETIC, line, META_ERROR_FLAG_OR_DUPLICATE);
+}
+
+static void new_errors(void **state)
+{
+	static const char *const eighteen = " a k q c f h l s t u v I L P x T1 N1 R1 F1";
+	char line[128];
+
+	(void)state;
+	expect_all("", META_ERROR_FORMAT, META_ERROR_FORMAT);
+	expect(TEXT_META_SET, " ", META_ERROR_FORMAT);
+	expect_new(with_key(251, ""), META_ERROR_FORMAT);
+	expect_new(with_key(251, " z z"), META_ERROR_FORMAT);
+	expect_all(eighteen, META_ERROR_OK, META_ERROR_OK);
+	snprintf(line, sizeof(line), "%s D1", eighteen);
+	expect_new(line, META_ERROR_MANY_TO_GET);
+	expect_new(" a z", META_ERROR_FLAG);
+	expect_new(" a v v", META_ERROR_DUPLICATE);
+	expect_new(" a \x7f", META_ERROR_DUPLICATE);
+	expect_new(" a T", META_ERROR_TOKEN);
+	expect_new(" a T+1", META_ERROR_TOKEN);
+	expect_new(" a N\t1", META_ERROR_TOKEN);
+	expect_new(" a C+1", META_ERROR_TOKEN);
+	expect_new(" a D+1", META_ERROR_DELTA);
+	expect_new(" a J1x", META_ERROR_INITIAL);
+	expect_new(" a F4294967296", META_ERROR_FORMAT);
+	expect_new(" a Fx Tx", META_ERROR_TOKEN);
+	expect(TEXT_META_GET, " a F4294967295", META_ERROR_OK);
+	expect(TEXT_META_GET, " a T-1", META_ERROR_OK);
+}
+
+static void new_modes_have_any_length(void **state)
+{
+	struct meta_command command;
+
+	(void)state;
+	expect(TEXT_META_SET, " a 1 M", META_ERROR_MODE_SET);
+	expect(TEXT_META_ARITHMETIC, " a M", META_ERROR_MODE_ARITHMETIC);
+	expect(TEXT_META_GET, " a M", META_ERROR_OK);
+	assert_int_equal(parse(TEXT_META_SET, " a 1 MAPPEND", &command), META_ERROR_OK);
+	assert_int_equal(command.mode, 'A');
+	assert_int_equal(parse(TEXT_META_ARITHMETIC, " a MDECR", &command), META_ERROR_OK);
+	assert_int_equal(command.mode, 'D');
+}
+
+static void new_values_follow_a_valid_length(void **state)
+{
+	static const char *const follows[] = { " a 7 z", " a 7 Tx", " a 7 MX", " a 7 O12345678901234567890123456789012",
+					       " a 7 k q c f h l s t u v I L P x T1 N1 R1 F1" };
+	static const char *const none[] = { " a", " a x", " a +7", " a -1", " a 2147483646 z" };
+	struct meta_command command;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(follows) / sizeof(follows[0]); i++) {
+		assert_int_not_equal(parse(TEXT_META_SET, follows[i], &command), META_ERROR_OK);
+		assert_true(command.body_follows && command.value_length == 7);
+	}
+	assert_int_equal(parse(TEXT_META_SET, with_key(251, " 7"), &command), META_ERROR_FORMAT);
+	assert_true(command.body_follows && command.value_length == 7);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		assert_int_equal(parse(TEXT_META_SET, none[i], &command), META_ERROR_FORMAT);
+		assert_false(command.body_follows);
+	}
+}
+
 static void any_bytes_are_parsed_within_bounds(void **state)
 {
 	static const enum text_id ids[] = { TEXT_META_GET, TEXT_META_SET, TEXT_META_DELETE, TEXT_META_ARITHMETIC,
@@ -389,6 +476,7 @@ static void any_bytes_are_parsed_within_bounds(void **state)
 
 		for (size_t i = 0; i < length; i++)
 			line[i] = pool[rng_next(&rng) % (sizeof(pool) - 1)];
+		grammar = round / 5 % 2 ? TEXT_GRAMMAR_NEW : TEXT_GRAMMAR_OLD;
 		error = parse_bytes(ids[round % 5], line, length, &command);
 		assert_true(error < META_ERRORS);
 		if (error != META_ERROR_OK)
@@ -404,6 +492,8 @@ static int free_held(void **state)
 	free(held);
 	return 0;
 }
+
+#define BY_NEW(test) cmocka_unit_test_setup_teardown(test, by_new_grammar, by_old_grammar)
 
 int main(void)
 {
@@ -427,7 +517,12 @@ int main(void)
 		cmocka_unit_test(a_time_to_live_may_be_asked_for_before_it_is_set),
 		cmocka_unit_test(of_the_times_of_an_object_that_is_made_the_last_counts),
 		cmocka_unit_test(recaching_may_be_asked_for_before_the_time_is_set),
-		cmocka_unit_test(any_bytes_are_parsed_within_bounds),
+		BY_NEW(new_errors),
+		BY_NEW(new_modes_have_any_length),
+		BY_NEW(new_values_follow_a_valid_length),
+		BY_NEW(flags_are_told_in_their_order),
+		BY_NEW(base64_keys_are_decoded),
+		BY_NEW(any_bytes_are_parsed_within_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_held);

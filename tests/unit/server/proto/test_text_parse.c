@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text protocol's parser: lines in, structs out. */
+/* The text protocol's parser: lines in, structs out. Where a test doesn't say otherwise, by the old grammar. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,21 @@
 
 /* Parses a copy in a block of its exact size, so that sanitizers see a byte too many. */
 static char *held;
+static enum text_grammar grammar = TEXT_GRAMMAR_OLD;
+
+static int by_new_grammar(void **state)
+{
+	(void)state;
+	grammar = TEXT_GRAMMAR_NEW;
+	return 0;
+}
+
+static int by_old_grammar(void **state)
+{
+	(void)state;
+	grammar = TEXT_GRAMMAR_OLD;
+	return 0;
+}
 
 static enum text_error parse_bytes(const char *line, size_t length, struct text_command *out)
 {
@@ -24,7 +39,7 @@ static enum text_error parse_bytes(const char *line, size_t length, struct text_
 	held = malloc(length > 0 ? length : 1);
 	assert_non_null(held);
 	memcpy(held, line, length);
-	return text_parse(held, length, out);
+	return text_parse(grammar, held, length, out);
 }
 
 static enum text_error parse(const char *line, struct text_command *out)
@@ -287,6 +302,122 @@ static void numbers_of_every_length(void **state)
 	}
 }
 
+/* ---- the new grammar --------------------------------------------------------------------------- */
+
+static void new_incomplete_lines_are_errors(void **state)
+{
+	static const char *const lines[] = { "",        "x",         " ",       "\r",      "set",    "set a 0 0",
+					     "get ",    "gat 0",     "gat",     "gats 1 ", "incr a", "delete",
+					     "touch a", "verbosity", "cas a 0", "touch",   "gets" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		expect(lines[i], TEXT_ERROR_INCOMPLETE);
+	expect("  ", TEXT_ERROR_UNKNOWN);
+	expect("xx", TEXT_ERROR_UNKNOWN);
+}
+
+static void new_numbers_are_digits(void **state)
+{
+	static const char *const bad[] = { "+1", "-1", "\t1", "1\t", "0x1", "1x", "-", "", "18446744073709551616" };
+	char line[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (!*bad[i])
+			continue;
+		snprintf(line, sizeof(line), "incr a %s", bad[i]);
+		expect(line, TEXT_ERROR_DELTA);
+		snprintf(line, sizeof(line), "cas a 0 0 1 %s", bad[i]);
+		expect(line, TEXT_ERROR_FORMAT);
+		snprintf(line, sizeof(line), "verbosity %s", bad[i]);
+		expect(line, TEXT_ERROR_FORMAT);
+	}
+	expect("touch a +1", TEXT_ERROR_EXPTIME);
+	expect("touch a --1", TEXT_ERROR_EXPTIME);
+	expect("touch a -", TEXT_ERROR_EXPTIME);
+	expect("gat 1\t a", TEXT_ERROR_EXPTIME);
+	expect("flush_all 1\t", TEXT_ERROR_EXPTIME);
+	expect("verbosity 4294967296", TEXT_ERROR_FORMAT);
+	expect("touch a -1", TEXT_ERROR_OK);
+	expect("incr a 18446744073709551615", TEXT_ERROR_OK);
+}
+
+/* Client flags and exptime of storage commands stay what strtoul takes. */
+static void new_storage_lines(void **state)
+{
+	struct text_command command;
+
+	(void)state;
+	assert_int_equal(parse("set a +1 \t-2 3", &command), TEXT_ERROR_OK);
+	assert_true(command.flags == 1 && command.exptime == -2 && command.value_length == 3);
+	assert_int_equal(parse("set a 0 0 1 x y z noreply", &command), TEXT_ERROR_OK);
+	assert_true(command.noreply);
+	assert_int_equal(parse("set a 0 0 1 noreply x", &command), TEXT_ERROR_OK);
+	assert_false(command.noreply);
+}
+
+static void new_values_of_faulty_lines_are_skipped(void **state)
+{
+	static const char *const follows[] = { "set a x 0 7", "set a 0 x 7", "cas a 0 0 7", "cas a 0 0 7 x",
+					       "add a x 0 7 noreply" };
+	static const char *const none[] = { "set a 0 0 x", "set a 0 0 -1", "set a 0 0 +7", "set a 0 0 2147483646",
+					    "set a 0 0",   "cas a 0 0",    "set a x x x" };
+	struct text_command command;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(follows) / sizeof(follows[0]); i++) {
+		assert_int_equal(parse(follows[i], &command), TEXT_ERROR_FORMAT);
+		assert_true(command.value_follows && command.value_length == 7);
+	}
+	assert_true(command.noreply);
+	assert_int_equal(parse(with_key("set ", 251, " 0 0 7"), &command), TEXT_ERROR_FORMAT);
+	assert_true(command.value_follows && command.value_length == 7);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		assert_int_not_equal(parse(none[i], &command), TEXT_ERROR_OK);
+		assert_false(command.value_follows);
+	}
+	assert_int_equal(parse("set a 0 0 7", &command), TEXT_ERROR_OK);
+	grammar = TEXT_GRAMMAR_OLD;
+	assert_int_equal(parse("set a x 0 7", &command), TEXT_ERROR_FORMAT);
+	assert_false(command.value_follows);
+}
+
+static void new_words_too_many_are_ignored(void **state)
+{
+	static const char *const lines[] = { "incr a 1 2 3",    "delete a 0 0 0", "touch a 0 0 0",    "verbosity 0 0 0",
+					     "flush_all 0 0 0", "delete a 1",     "cas a 0 0 1 1 x y" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		expect(lines[i], TEXT_ERROR_OK);
+}
+
+static void new_noreply_is_the_last_word(void **state)
+{
+	struct text_command command;
+	char line[256] = "delete a";
+
+	(void)state;
+	assert_int_equal(parse("nonsense noreply", &command), TEXT_ERROR_UNKNOWN);
+	assert_true(command.noreply);
+	assert_int_equal(parse("nonsense x", &command), TEXT_ERROR_UNKNOWN);
+	assert_false(command.noreply);
+	assert_int_equal(parse("delete noreply", &command), TEXT_ERROR_OK);
+	assert_false(command.noreply);
+	assert_int_equal(parse("delete a x noreply", &command), TEXT_ERROR_OK);
+	assert_true(command.noreply);
+	assert_int_equal(parse("incr a x noreply", &command), TEXT_ERROR_DELTA);
+	assert_true(command.noreply);
+	assert_int_equal(parse("flush_all noreply", &command), TEXT_ERROR_OK);
+	assert_true(command.noreply);
+	for (unsigned i = 0; i < TEXT_WORDS_MOST - 1; i++) /* the word after these is not seen */
+		strcat(line, " x");
+	strcat(line, " noreply");
+	assert_int_equal(parse(line, &command), TEXT_ERROR_OK);
+	assert_false(command.noreply);
+}
+
 /* Words and bytes thrown together: nothing is read outside of the line, all answers are in bounds. */
 static void random_lines(void **state)
 {
@@ -312,12 +443,15 @@ static void random_lines(void **state)
 			if (rng_below(&rng, 20) == 0)
 				line[length++] = (char)rng_below(&rng, 256);
 		}
+		grammar = round % 2 ? TEXT_GRAMMAR_NEW : TEXT_GRAMMAR_OLD;
 		error = parse_bytes(line, length, &command);
 		assert_in_range(error, 0, TEXT_ERRORS - 1);
 		if (error == TEXT_ERROR_OK && command.key)
 			assert_true(command.key >= held && command.key + command.key_length <= held + length);
 	}
 }
+
+#define BY_NEW(test) cmocka_unit_test_setup_teardown(test, by_new_grammar, by_old_grammar)
 
 int main(void)
 {
@@ -335,7 +469,16 @@ int main(void)
 		cmocka_unit_test(only_multigets_may_be_long),
 		cmocka_unit_test(numbers_are_written),
 		cmocka_unit_test(numbers_of_every_length),
-		cmocka_unit_test(random_lines),
+		BY_NEW(new_incomplete_lines_are_errors),
+		BY_NEW(new_numbers_are_digits),
+		BY_NEW(new_storage_lines),
+		BY_NEW(new_values_of_faulty_lines_are_skipped),
+		BY_NEW(new_words_too_many_are_ignored),
+		BY_NEW(new_noreply_is_the_last_word),
+		BY_NEW(a_storage_line),
+		BY_NEW(keys_of_a_multiget),
+		BY_NEW(keys_are_at_most_250_bytes),
+		BY_NEW(random_lines),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""memcached's own tests (t/*.t of the newest version) with our daemon in the place of memcached-debug.
+
+    run.py [--only REGEX] [--theirs]
+
+A line for each file: "PASS getset.t: passed 2049 failed 0", or with failures that tests/compare/intended.py lists: "PASS lru.t:
+passed 131 failed 0, 18 intended (CLOCK)". Exit code 1 if another test fails, if a listed one doesn't, or if a file ends early.
+--theirs runs them with memcached-debug itself. FLASHIELD_BIN names the daemon.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "compare"), str(HERE.parent / "protocol")]
+
+import intended
+import source
+from helpers import flashield_command
+from wallclock import library_in
+
+WORDS = {intended.ENDS, intended.NOT_RUN, intended.WITHOUT_EXTSTORE}
+FILE_SECONDS = 300  # of a hang: the slowest takes 30
+AT_A_TIME = 4  # most of them sleep
+
+# They are about the text of the tree, or a build of memcached's proxy.
+LEFT_OUT = re.compile(r"proxy|whitespace|line-lengths")
+ENVIRONMENT = {"ssl_": {"SSL_TEST": "1"}, "binary-sasl": {"RUN_SASL_TESTS": "1"}}
+
+LINE = re.compile(r"^(not ok|ok)\b *(\d+)?(?: - )?(.*)$", re.MULTILINE)
+PLAN = re.compile(r"^1\.\.(\d+)", re.MULTILINE)
+
+# Time moves by a file, as an unmodified daemon has no command for that. And a file may be told that there is no extstore.
+OVERLAY = r"""
+{
+    no warnings 'redefine';
+    *mem_move_time = sub {
+        my ($sock, $move) = @_;
+        open(my $clock, '+<:raw', $ENV{WALLCLOCK_FILE}) or die "$ENV{WALLCLOCK_FILE}: $!";
+        read($clock, my $ahead, 8);
+        seek($clock, 0, 0);
+        print $clock pack('q', unpack('q', $ahead) + $move);
+        close($clock);
+    };
+    my $supports = \&supports_extstore;
+    *supports_extstore = sub { return $ENV{WITHOUT_EXTSTORE} ? 0 : $supports->() };
+}
+
+1;
+"""
+
+WRAPPER = """#!/bin/sh
+if [ -n "$WALLCLOCK_FILE" ]; then
+    LD_PRELOAD={library} exec {daemon} --metrics-listen=off "$@"
+fi
+exec {daemon} --metrics-listen=off "$@"
+"""
+
+# A network of its own for each file, where that is allowed: some tests want ports that others have.
+LONELY = """
+import fcntl, os, socket, struct, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+    fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 0x41))  # SIOCSIFFLAGS: up, running
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def alone(command):
+    for how in (["unshare", "-n"], ["unshare", "-r", "-n"]):
+        whole = [*how, sys.executable, "-c", LONELY]
+        if shutil.which("unshare") and subprocess.run([*whole, "true"], capture_output=True, check=False).returncode == 0:
+            return [*whole, *command]
+    return command
+
+
+def make_folder(tree, folder, theirs):
+    """A folder that looks like memcached's after its make, with the tests and one daemon."""
+    shutil.copytree(tree / "t", folder / "t")
+    for name in ("timedrun", "sizes", "testapp"):
+        shutil.copy2(tree / name, folder / name)
+    for name in ("memcached", "memcached-debug"):
+        if theirs:
+            shutil.copy2(tree / name, folder / name)
+            continue
+        (folder / name).write_text(WRAPPER.format(library=library_in(folder), daemon=flashield_command()))
+        (folder / name).chmod(0o755)
+    if not theirs:
+        module = folder / "t" / "lib" / "MemcachedTest.pm"
+        head, package, rest = module.read_text().partition("\n####################")
+        assert package and head.rstrip().endswith("}"), "MemcachedTest.pm looks otherwise than expected"
+        module.write_text(head + OVERLAY.replace("\n1;\n", "") + package + rest)
+
+
+def run_file(folder, name, theirs, listed):
+    """(exit code, output)."""
+    env = dict(os.environ, TMPDIR=str(folder))
+    if any(intended.WITHOUT_EXTSTORE in patterns for _, patterns in listed):
+        env["WITHOUT_EXTSTORE"] = "1"
+    for prefix, more in ENVIRONMENT.items():
+        env.update(more if name.startswith(prefix) else {})
+    if not theirs and b"mem_move_time" in (folder / "t" / name).read_bytes():
+        clock = folder / f"clock-{name}"
+        clock.write_bytes(bytes(8))
+        env.update(WALLCLOCK_FILE=str(clock), WALLCLOCK_BOOT="1")
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen(alone(["perl", "-I", "t/lib", f"t/{name}"]), cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                                   stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            code = process.wait(FILE_SECONDS)
+        except subprocess.TimeoutExpired:
+            code = -1
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # daemons that it has left behind
+        except ProcessLookupError:
+            pass
+        process.wait()
+        output.seek(0)
+        return code, output.read()
+
+
+class Result:
+    """What a file's output says, beside what is listed for it."""
+
+    def __init__(self, name, code, output, listed):
+        found = LINE.findall(output)
+        self.name, self.output = name, output
+        self.passed = sum(word == "ok" for word, _, _ in found)
+        failed = [f"{number} {what}".strip() for word, number, what in found if word != "ok"]
+        plan = PLAN.search(output)
+        self.early = code == -1 or not plan or int(plan.group(1)) != len(found)
+        self.skipped = bool(plan) and plan.group(1) == "0"
+        self.excuses = {}  # entry: how many
+        self.wrong = []
+        for test in failed:
+            entry = next((entry for entry, patterns in listed if any(re.search(p, test) for p in set(patterns) - WORDS)), None)
+            if entry:
+                self.excuses[entry] = self.excuses.get(entry, 0) + 1
+            else:
+                self.wrong.append(f"fails: {test}")
+        ends = [entry for entry, patterns in listed if intended.ENDS in patterns]
+        if self.early and ends:
+            self.excuses[ends[0]] = self.excuses.get(ends[0], 0)
+        elif self.early:
+            self.wrong.append("hangs" if code == -1 else f"ends early: {len(found)} tests")
+        elif ends:
+            self.wrong.append(f"ends as it should, though '{ends[0]}' lists that it doesn't")
+        for entry, patterns in listed:
+            self.wrong += [f"'{entry}' lists {pattern}, which doesn't fail" for pattern in patterns
+                           if pattern not in WORDS and not any(re.search(pattern, test) for test in failed)]
+
+    def line(self):
+        if self.skipped:
+            return f"SKIP {self.name}: {self.output.strip().splitlines()[-1]}"
+        excused = sum(self.excuses.values())
+        rest = f", {excused} intended ({', '.join(self.excuses)})" if self.excuses else ""
+        return f"{'FAIL' if self.wrong else 'PASS'} {self.name}: passed {self.passed} failed {len(self.wrong)}{rest}"
+
+    def tell(self):
+        print(self.line(), flush=True)
+        if self.wrong:
+            print("".join(f"  {wrong}\n" for wrong in self.wrong) + "  ...\n" +
+                  "".join(f"  {line}\n" for line in self.output.splitlines()[-12:]), end="", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--theirs", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        tree = source.built()
+    except source.Missing as why:
+        print(f"SKIP memcached's own tests: {why}")
+        return 0
+    names = sorted(path.name for path in (tree / "t").glob("*.t")
+                   if not LEFT_OUT.search(path.name) and re.search(arguments.only, path.name))
+    listed = {} if arguments.theirs else intended.upstream()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        folder.chmod(0o777)
+        make_folder(tree, folder / "tree", arguments.theirs)
+        not_run = [name for name in names if any(intended.NOT_RUN in patterns for _, patterns in listed.get(name, []))]
+        with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+            running = {name: pool.submit(run_file, folder / "tree", name, arguments.theirs, listed.get(name, []))
+                       for name in names if name not in not_run}
+            results = []
+            for name, outcome in running.items():
+                results.append(Result(name, *outcome.result(), listed.get(name, [])))
+                results[-1].tell()
+    for name in not_run:
+        print(f"SKIP {name}: " + "; ".join(f"{entry}: {intended.INTENDED[entry].reason}" for entry, _ in listed[name]))
+    print(f"{len(results)} files, {sum(result.passed for result in results)} passed, {sum(len(result.wrong) for result in results)} failed, "
+          f"{sum(sum(result.excuses.values()) for result in results)} failures intended")
+    return 1 if any(result.wrong for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
