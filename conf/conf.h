@@ -53,6 +53,7 @@ enum conf_admission {
 	CONF_ADMISSION_SECOND_HIT
 };
 enum conf_promote { CONF_PROMOTE_OFF, CONF_PROMOTE_SKETCH, CONF_PROMOTE_LRU };
+enum conf_hotkeys { CONF_HOTKEYS_KEYS, CONF_HOTKEYS_HASHES, CONF_HOTKEYS_OFF };
 enum conf_journal { CONF_JOURNAL_OFF, CONF_JOURNAL_SYNC };
 enum conf_seccomp { CONF_SECCOMP_OFF, CONF_SECCOMP_ON };
 enum conf_label_mode { CONF_LABEL_FULL, CONF_LABEL_PAPER };

@@ -187,11 +187,12 @@ static void on_hurry(void *context)
 	stop_cut();
 }
 
-static void on_service_second(void *context)
+static void on_second(void *context)
 {
 	const struct server *server = ((const struct parts *)context)->server;
 	uint32_t patience_seconds = service_patience_seconds(server->service);
 
+	admin_second();
 	service_second(server->service, server,
 		       patience_seconds == 0 || (net_alive(server->net, patience_seconds) &&
 						 store_alive_within(server->store, patience_seconds)));
@@ -236,7 +237,7 @@ static struct net_hooks hooks_for(struct parts *parts)
 				   .draining = on_draining,
 				   .hurry = on_hurry,
 				   .stopping = on_stopping,
-				   .second = on_service_second,
+				   .second = on_second,
 				   .beats = service_patience_seconds(parts->server->service) > 0 };
 }
 

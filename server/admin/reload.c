@@ -13,6 +13,7 @@
 #include "conf/conf.h"
 #include "conf/units.h"
 #include "server/auth/auth.h"
+#include "server/count/hotkeys.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
 
@@ -79,6 +80,7 @@ void reload_show(const struct server *server, struct conf *copy)
 	copy->flash_write_ratio = tuning.flash_write_ratio;
 	copy->flash_read_timeout_us = tuning.read_timeout_ms * 1000ull;
 	copy->admission = (int)tuning.admission;
+	copy->hotkeys = (int)hotkeys_are_shown();
 	store_get_status(server->store, &status);
 	copy->memory_limit_bytes = status.memory_limit;
 }
@@ -126,6 +128,9 @@ static bool take_option(struct reload *reload, const struct conf_option *option)
 		reload->tuning.read_timeout_ms = (uint32_t)(fresh->flash_read_timeout_us / 1000);
 	else if (option_is(option, offsetof(struct conf, admission)))
 		reload->tuning.admission = (enum clf_admission)fresh->admission;
+	else if (option_is(option, offsetof(struct conf, hotkeys)))
+		hotkeys_show(
+			hotkeys_allowed((enum hotkeys_shown)fresh->hotkeys, !reload->server->conf->disable_dumping));
 	else
 		return false;
 	return true;

@@ -2,12 +2,14 @@
 /* Starts and stops the parts behind the reports: counting by application, and the threads of watch and dump. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/events.h"
 #include "conf/conf.h"
 #include "server/admin/admin.h"
 #include "server/admin/dump.h"
 #include "server/admin/tuning.h"
 #include "server/admin/watch.h"
+#include "server/count/hotkeys.h"
 #include "server/count/observe.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
@@ -39,6 +41,11 @@ int admin_start(struct server *server, char reason[256])
 		admin_stop(server);
 	}
 	return code;
+}
+
+void admin_second(void)
+{
+	hotkeys_tick(clk_now_ms(clk_boot()));
 }
 
 void admin_stop(struct server *server)

@@ -123,6 +123,7 @@ static const struct report {
 	{ "latency", stats_latency, NULL },
 	{ "memory", stats_memory, NULL },
 	{ "apps", stats_apps, NULL },
+	{ "hotkeys", NULL, stats_hotkeys },
 };
 
 const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out)

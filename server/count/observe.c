@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/events.h"
 #include "conf/conf.h"
 #include "server/conn/conn.h"
+#include "server/count/hotkeys.h"
 #include "server/count/prefixes.h"
 
 /* The counters of an application. */
@@ -30,6 +32,9 @@ enum app_counter {
 _Static_assert(OBSERVE_NAME_MAX == PREFIX_NAME_MAX, "names are prefixes");
 _Static_assert(APP_COUNTERS <= PREFIX_COUNTERS, "a row of counters holds them");
 
+_Static_assert((int)CONF_HOTKEYS_HASHES == HOTKEYS_HASHES && (int)CONF_HOTKEYS_OFF == HOTKEYS_OFF,
+	       "the option's words stand in this order");
+
 /* The counters of a prefix, as "stats detail" shows them. */
 enum detail_counter { DETAIL_GET, DETAIL_HIT, DETAIL_SET, DETAIL_DELETE };
 
@@ -47,6 +52,8 @@ static struct {
 void observe_init(const struct conf *conf)
 {
 	observed.life++;
+	hotkeys_init(hotkeys_allowed((enum hotkeys_shown)conf->hotkeys, !conf->disable_dumping),
+		     clk_now_ms(clk_boot()));
 	observed.apps = prefixes_create(APPS_MAX);
 	observed.details = prefixes_create(DETAIL_PREFIXES_MAX);
 	observed.by_user = conf->app_source == CONF_APP_SOURCE_USER;
@@ -58,6 +65,7 @@ void observe_init(const struct conf *conf)
 
 void observe_fini(void)
 {
+	hotkeys_fini();
 	prefixes_destroy(observed.apps);
 	prefixes_destroy(observed.details);
 	observed.apps = observed.details = NULL;
@@ -85,7 +93,11 @@ struct seen {
 };
 
 static _Thread_local struct {
-	unsigned life; /* observed.life when the fields below were set */
+	unsigned life; /* observed.life when none and seen were set */
+	/* Requests and bytes until the next samples for hotkeys.h; below zero: one is due. When bytes are due, until_request is
+	   0, so that requests look at it alone, and kept_request has its value. */
+	int32_t until_request, kept_request;
+	int64_t until_bytes;
 	struct prefix_row *none; /* counts requests without an application */
 	struct seen seen[SEEN];
 } own;
@@ -180,15 +192,36 @@ static inline bool is_refused_set(const struct store_request *request)
 	return request->op == STORE_DELETE && request->has_options && request->options.refused;
 }
 
+/* Returns the bytes of the value that was found or stored. */
+static inline uint64_t moved_bytes(const struct store_request *request)
+{
+	unsigned counter = APP_COUNTER_OF[request->op];
+
+	if (counter == APP_GETS && request->result == STORE_HIT)
+		return request->value.length;
+	return counter == APP_SETS && request->result == STORE_STORED ? request->number : 0;
+}
+
+static inline void take_bytes(uint64_t bytes)
+{
+	own.until_bytes -= (int64_t)bytes;
+	if (__builtin_expect(own.until_bytes < 0, 0)) {
+		own.kept_request = own.until_request;
+		own.until_request = 0;
+	}
+}
+
 static inline void count_app(struct prefix_row *row, const struct store_request *request)
 {
 	unsigned counter = APP_COUNTER_OF[request->op];
 
 	if (counter == APP_GETS && request->result == STORE_HIT) {
 		prefix_row_add(row, APP_BYTES_READ, request->value.length);
+		take_bytes(request->value.length);
 		counter = __builtin_expect(request->value.from_flash, 0) ? APP_FLASH_HITS : APP_DRAM_HITS;
 	} else if (counter == APP_SETS && request->result == STORE_STORED) {
 		prefix_row_add(row, APP_BYTES_WRITTEN, request->key_length + request->number);
+		take_bytes(request->number);
 	} else if (counter == APP_DELETES && is_refused_set(request)) {
 		return;
 	}
@@ -384,20 +417,34 @@ static void emit_events(const struct conn *conn, const struct store_request *req
 
 #define WATCHED (1u << EVENT_FETCHERS | 1u << EVENT_MUTATIONS | 1u << EVENT_DELETIONS)
 
+static void sample(const struct store_request *request)
+{
+	uint64_t bytes = moved_bytes(request);
+
+	if (own.until_bytes < 0) {
+		own.until_bytes = hotkeys_sample_bytes(request, bytes, own.until_bytes);
+		own.until_request = own.kept_request - 1;
+	}
+	if (own.until_request < 0)
+		own.until_request = hotkeys_sample_request(request, bytes);
+}
+
 static void __attribute__((cold, noinline)) tell_request(const struct conn *conn, const struct store_request *request)
 {
 	enum app_counter kind = APP_COUNTER_OF[request->op];
 
+	sample(request);
 	if (observe_detail())
 		count_detail(request, kind);
 	if (events_on_any(WATCHED))
 		emit_events(conn, request, kind);
 }
 
-static inline void count_and_tell(struct prefix_row *row, const struct conn *conn, const struct store_request *request)
+static inline __attribute__((always_inline)) void count_and_tell(struct prefix_row *row, const struct conn *conn,
+								 const struct store_request *request)
 {
 	count_app(row, request);
-	if (__builtin_expect(observe_detail(), 0) || events_on_any(WATCHED))
+	if (__builtin_expect(--own.until_request < 0 || observe_detail(), 0) || events_on_any(WATCHED))
 		tell_request(conn, request);
 }
 
@@ -424,4 +471,11 @@ void observe(const struct conn *conn, const struct store_request *request)
 		observe_any(conn, request, start, is_short);
 	else
 		count_and_tell(seen->row, conn, request);
+}
+
+void observe_waited(const struct conn *conn, const struct store_request *request)
+{
+	if (request->flash_reads > 0)
+		hotkeys_note_reads(request, moved_bytes(request), request->flash_reads);
+	observe(conn, request);
 }

@@ -39,6 +39,8 @@ uint64_t observe_untouched(void);
 
 /* Counts a request that is done; its value must not have been given back yet. */
 void observe(const struct conn *conn, const struct store_request *request);
+/* Does the same for a request whose done was called, as it waited for flash or for the journal. */
+void observe_waited(const struct conn *conn, const struct store_request *request);
 
 /* ---- stats detail ------------------------------------------------------------------------------ */
 

@@ -240,6 +240,11 @@ ROWS = [
         graph("Misses by application", "ops", {
             "{{application}}": by_application("gets", MISSES) + " " + of_the_ten("gets", MISSES),
         }, "Keys per second that were not found: who would profit from a larger cache, or asks for what nobody stores.", stack=True),
+        graph("Share of the hottest keys", "percentunit", {
+            "{{instance}}, the hottest by {{by}}": 'flashield_hotkeys_share_ratio{@,keys="1"}',
+            "{{instance}}, the ten hottest by {{by}}": 'flashield_hotkeys_share_ratio{@,keys="10"}',
+        }, "Share of the last minute's requests, value bytes and flash reads that one key has, and ten. One key with a large share is the limit of "
+           "its node, however many nodes there are: stats hotkeys names it.", maximum=1),
     ]),
     ("Connections", [
         graph("Connections", "short", {

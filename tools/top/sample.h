@@ -14,7 +14,16 @@
 #include <stdint.h>
 
 /* The reports, in the order they are asked for. */
-enum report { REPORT_GENERAL, REPORT_FLASH, REPORT_CLASSIFIER, REPORT_APPS, REPORT_LATENCY, REPORT_SEGMENTS, REPORTS };
+enum report {
+	REPORT_GENERAL,
+	REPORT_FLASH,
+	REPORT_CLASSIFIER,
+	REPORT_APPS,
+	REPORT_LATENCY,
+	REPORT_SEGMENTS,
+	REPORT_HOTKEYS,
+	REPORTS
+};
 
 enum field {
 #define FIELD(name, report, kind, aggregate, also) FIELD_##name,
@@ -74,12 +83,29 @@ struct app {
 	double count[APP_COUNTS];
 };
 
+/* The hottest keys, as "stats hotkeys" ranks them: by a measure, over a window. */
+enum hot_measure { HOT_REQUESTS, HOT_BYTES, HOT_READS, HOT_MEASURES };
+enum hot_window { HOT_MINUTE, HOT_TEN_MINUTES, HOT_WINDOWS };
+#define HOT_KEYS 20u
+#define HOT_KEY_BYTES 96
+
+struct hot_key {
+	char name[HOT_KEY_BYTES]; /* the key as the server shows it, or "hash=..."; "": the rank is empty */
+	double amount[HOT_MEASURES]; /* in the window */
+};
+
+struct hot_keys {
+	double seconds, total; /* of the window; of all keys, by the measure that ranks */
+	struct hot_key key[HOT_KEYS]; /* the hottest first */
+};
+
 struct sample {
 	int64_t at_us; /* the time when the last report was complete, by a clock that never goes back */
 	double value[FIELD_COUNT];
 	double timing[TIMINGS][TIMING_PARTS]; /* counts, and microseconds */
 	struct app apps[APPS_MAX];
 	unsigned app_count;
+	struct hot_keys hot[HOT_MEASURES][HOT_WINDOWS];
 	bool has[REPORTS]; /* the server knows this report */
 	char version[24]; /* of memcached, or the version that our daemon claims to be compatible with */
 	char flashield[24]; /* our daemon's own version; "" of another server */
@@ -96,6 +122,11 @@ void sample_row(struct sample *sample, enum report report, const char *name, con
 
 /* Call it after the last row: a field without a value takes that of its second name (`also`). */
 void sample_complete(struct sample *sample, int64_t at_us);
+
+/* Takes a row of "stats hotkeys"; sample_row calls it. */
+void sample_hot_row(struct sample *sample, const char *name, const char *value);
+/* Returns a finite number with nothing behind it, or NAN. */
+double sample_number(const char *text);
 
 /* Returns the application of this name, or NULL. */
 const struct app *sample_app(const struct sample *sample, const char *name);

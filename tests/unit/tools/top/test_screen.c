@@ -143,6 +143,13 @@ static struct model *a_model(double value)
 		for (int i = 0; i < REPORTS; i++)
 			server->peer.sample.has[i] = true;
 		give(&server->peer.sample, REPORT_APPS, "shop:get_count", "1");
+		give(&server->peer.sample, REPORT_HOTKEYS, "requests:1m:total", "100");
+		give(&server->peer.sample, REPORT_HOTKEYS, "requests:1m:seconds", "10");
+		give(&server->peer.sample, REPORT_HOTKEYS, "requests:1m:1",
+		     "key=hot%20one requests=50 bytes=0 reads=0");
+		give(&server->peer.sample, REPORT_HOTKEYS, "bytes:1m:1",
+		     "key=large requests=1e300 bytes=1e300 reads=1");
+		give(&server->peer.sample, REPORT_HOTKEYS, "reads:10m:20", "hash=00ff requests=1 bytes=1 reads=1");
 		give(&server->peer.sample, REPORT_APPS, "a-name-that-is-longer-than-its-column:get_count", "1");
 		strcpy(server->peer.sample.reason,
 		       "a reason that is longer than a narrow terminal has columns, by far");
@@ -200,6 +207,15 @@ static void what_24_rows_of_80_columns_show(void **state)
 	screen_draw(&canvas, model, &display, 0, "12:34:56");
 	assert_true(shows("all of 2 servers"));
 	assert_true(shows("Connection refused"));
+	display.view = VIEW_KEYS;
+	screen_draw(&canvas, model, &display, 0, "12:34:56");
+	assert_true(shows("Keys by requests, last minute"));
+	assert_true(shows("hot%20one"));
+	assert_true(shows("50.0 %")); /* 50 of 100 */
+	display.window = HOT_TEN_MINUTES;
+	screen_draw(&canvas, model, &display, 0, "12:34:56");
+	assert_true(shows("Keys by requests, last 10 minutes"));
+	assert_true(shows("none were asked for"));
 	model_destroy(model);
 }
 
@@ -210,16 +226,20 @@ static void keys_change_what_they_say(void **state)
 	(void)state;
 	assert_int_equal(keys_take(&display, 'q', 2, 3), KEY_QUIT);
 	assert_int_equal(keys_take(&display, 'x', 2, 3), KEY_NOTHING);
-	assert_int_equal(keys_take(&display, '7', 2, 3), KEY_NOTHING);
+	assert_int_equal(keys_take(&display, '8', 2, 3), KEY_NOTHING);
 	assert_int_equal(keys_take(&display, 'r', 2, 3), KEY_RESET);
 	assert_int_equal(keys_take(&display, TERM_RESIZED, 2, 3), KEY_DRAW);
 	keys_take(&display, '5', 2, 3);
 	assert_int_equal(display.view, VIEW_APPS);
-	keys_take(&display, '\t', 2, 3);
-	keys_take(&display, '\t', 2, 3);
+	for (int view = VIEW_APPS; view < VIEWS; view++)
+		keys_take(&display, '\t', 2, 3);
 	assert_int_equal(display.view, VIEW_OVERVIEW);
 	keys_take(&display, TERM_BACKTAB, 2, 3);
-	assert_int_equal(display.view, VIEW_SERVERS);
+	assert_int_equal(display.view, VIEWS - 1);
+	assert_int_equal(keys_take(&display, 'w', 2, 3), KEY_DRAW);
+	assert_int_equal(display.window, HOT_TEN_MINUTES);
+	keys_take(&display, 'w', 2, 3);
+	assert_int_equal(display.window, HOT_MINUTE);
 	for (int i = 0; i < 3; i++)
 		keys_take(&display, 'n', 2, 3);
 	assert_int_equal(display.chosen, 0);
@@ -241,7 +261,7 @@ static void keys_change_what_they_say(void **state)
 	assert_true(display.help);
 	keys_take(&display, '2', 2, 3); /* any key leaves it, and does nothing else */
 	assert_false(display.help);
-	assert_int_equal(display.view, VIEW_SERVERS);
+	assert_int_equal(display.view, VIEWS - 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, clean)
