@@ -471,6 +471,8 @@ struct seg_read {
 	const uint8_t *bytes; /* at offset */
 	uint64_t available; /* valid bytes from there, >= length unless clipped; 0 after an error */
 	unsigned pages;
+	/* When the drive got it, or 0, and when its answer was seen; by the flash's clock. sent_ns is also right earlier. */
+	uint64_t sent_ns, answered_ns;
 	/* the reader's own */
 	uint32_t magic; /* from seg_read_submit to done or cancel */
 	void *buffer;

@@ -124,6 +124,7 @@ static const struct report {
 	{ "memory", stats_memory, NULL },
 	{ "apps", stats_apps, NULL },
 	{ "hotkeys", NULL, stats_hotkeys },
+	{ "slow", NULL, stats_slow },
 };
 
 const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out)

@@ -312,7 +312,11 @@ struct store_request {
 	/* INCR, DECR: the new number. SET .. CAS: bytes of the value that is there now, or that was not stored. */
 	uint64_t number;
 	bool made; /* with options: the object was vivified */
-	uint8_t flash_reads; /* flash reads that were made for it, 255 at the most; filled in when done is called, else undefined */
+	/* Filled in when done is called, else undefined: flash reads that were made for it, 255 at the most; when the drive
+	   got the first one that it waited for and when the last one was answered, by the store's clock. from is 0 for a
+	   request that waited for no read, and UINT64_MAX if the drive got none; to is UINT64_MAX if it gave up waiting. */
+	uint8_t flash_reads;
+	uint64_t flash_from_ns, flash_to_ns;
 	struct store_lookup *lookup; /* private: flash reads under way */
 	uint64_t ticket; /* private: of the journal, which the answer waits for ... */
 	struct store_request *next_parked; /* ... in this list */

@@ -77,6 +77,8 @@ ROWS = [
               colors=KIND_COLORS, log=True),
         graph("Latency: 99.9th percentile", "s", {"{{kind}}": quantile(0.999)},
               "One request in a thousand takes longer. A level of --flash-read-timeout means that the drive stalls.", colors=KIND_COLORS, log=True),
+        graph("Slow requests", "ops", {"{{instance}}": "rate(flashield_slow_requests_total{@}[%])"},
+              "Requests per second that took --slow-log-threshold or longer; nothing while that is 0. stats slow tells which, and where their time went."),
         graph("Uptime", "s", {"{{instance}}": "time() - flashield_start_time_seconds{@}"},
               "A fall to zero is a restart; after each the cache is cold, and its hit ratio grows again."),
     ]),

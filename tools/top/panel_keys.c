@@ -20,13 +20,6 @@ struct line {
 	enum hot_measure by;
 };
 
-static bool is_chosen(const struct screen *screen, unsigned server)
-{
-	unsigned chosen = screen->display->chosen;
-
-	return (chosen == 0 || chosen == server + 1) && screen->model->servers[server].track.has_now;
-}
-
 static int compare(const void *first, const void *second)
 {
 	const struct line *a = first, *b = second;
@@ -45,7 +38,7 @@ static unsigned gather(const struct screen *screen, enum hot_measure by, struct 
 		const struct hot_keys *keys = &screen->model->servers[i].track.now.hot[by][screen->display->window];
 		double seconds = fmax(keys->seconds, 1);
 
-		if (!is_chosen(screen, i) || isnan(keys->total))
+		if (!panel_is_chosen(screen, i) || isnan(keys->total))
 			continue;
 		all += keys->total / seconds;
 		for (unsigned rank = 0; rank < HOT_KEYS; rank++) {
@@ -68,7 +61,7 @@ static unsigned gather(const struct screen *screen, enum hot_measure by, struct 
 static bool is_told(const struct screen *screen)
 {
 	for (unsigned i = 0; i < screen->model->count; i++)
-		if (is_chosen(screen, i) && screen->model->servers[i].track.now.has[REPORT_HOTKEYS])
+		if (panel_is_chosen(screen, i) && screen->model->servers[i].track.now.has[REPORT_HOTKEYS])
 			return true;
 	return false;
 }

@@ -149,6 +149,8 @@ void sample_row(struct sample *sample, enum report report, const char *name, con
 		take_timing(sample, name, value);
 	else if (report == REPORT_HOTKEYS)
 		sample_hot_row(sample, name, value);
+	else if (report == REPORT_SLOW)
+		sample_slow_row(sample, name, value);
 	else
 		take_field(sample, report, name, value);
 	take_text(sample, report, name, value);

@@ -11,6 +11,7 @@
 #define FS_TOOLS_TOP_SAMPLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The reports, in the order they are asked for. */
@@ -22,6 +23,7 @@ enum report {
 	REPORT_LATENCY,
 	REPORT_SEGMENTS,
 	REPORT_HOTKEYS,
+	REPORT_SLOW,
 	REPORTS
 };
 
@@ -99,6 +101,21 @@ struct hot_keys {
 	struct hot_key key[HOT_KEYS]; /* the hottest first */
 };
 
+/* The newest slow requests, as "stats slow" has them. */
+enum slow_part { SLOW_TOTAL, SLOW_QUEUE, SLOW_RUN, SLOW_FLASH, SLOW_SEND, SLOW_PARTS };
+#define SLOW_REQUESTS 50u
+#define SLOW_WORD_BYTES 16
+
+struct slow_request {
+	char command[SLOW_WORD_BYTES]; /* "": there is none */
+	char status[SLOW_WORD_BYTES], tier[SLOW_WORD_BYTES];
+	char name[HOT_KEY_BYTES]; /* the key as the server shows it, or "hash=..." */
+	char peer[HOT_KEY_BYTES]; /* the client's address, where it is known */
+	double at; /* seconds since 1970 */
+	double us[SLOW_PARTS]; /* microseconds */
+	double together; /* requests that were answered with it, itself included */
+};
+
 struct sample {
 	int64_t at_us; /* the time when the last report was complete, by a clock that never goes back */
 	double value[FIELD_COUNT];
@@ -106,6 +123,8 @@ struct sample {
 	struct app apps[APPS_MAX];
 	unsigned app_count;
 	struct hot_keys hot[HOT_MEASURES][HOT_WINDOWS];
+	struct slow_request slow[SLOW_REQUESTS]; /* the newest first */
+	unsigned slow_count;
 	bool has[REPORTS]; /* the server knows this report */
 	char version[24]; /* of memcached, or the version that our daemon claims to be compatible with */
 	char flashield[24]; /* our daemon's own version; "" of another server */
@@ -125,6 +144,14 @@ void sample_complete(struct sample *sample, int64_t at_us);
 
 /* Takes a row of "stats hotkeys"; sample_row calls it. */
 void sample_hot_row(struct sample *sample, const char *name, const char *value);
+/* Takes a row of "stats slow"; likewise. */
+void sample_slow_row(struct sample *sample, const char *name, const char *value);
+/* Finds "name=TEXT" among the words of a value, and copies TEXT, cut to bytes - 1. False: it isn't there. */
+bool sample_find_word(const char *value, const char *name, char *out, size_t bytes);
+/* Returns the number of that word, or NAN. */
+double sample_find_number(const char *value, const char *name);
+/* Copies the word "key=..." of a value, or else "hash=" and its number. "" if it has neither. */
+void sample_find_key(const char *value, char out[HOT_KEY_BYTES]);
 /* Returns a finite number with nothing behind it, or NAN. */
 double sample_number(const char *text);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rows of "stats hotkeys": "requests:1m:3" with "key=... requests=... bytes=... reads=... error=... since=...". */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/top/sample.h"
@@ -24,36 +22,11 @@ static int take_word(const char **text, const char *const *words, int count)
 	return -1;
 }
 
-/* Finds "name=..." among the words of a value and copies what stands behind it. False: it isn't there, or is too long for
-   a number. */
-static bool find_word(const char *value, const char *name, char *out, size_t bytes)
-{
-	size_t length = strlen(name);
-
-	for (; *value; value += strcspn(value, " "), value += *value == ' ') {
-		size_t rest = strcspn(value, " ");
-
-		if (rest <= length || strncmp(value, name, length) != 0 || value[length] != '=')
-			continue;
-		snprintf(out, bytes, "%.*s", (int)(rest - length - 1), value + length + 1);
-		return true;
-	}
-	return false;
-}
-
 static void take_key(struct hot_key *key, const char *value)
 {
-	char text[HOT_KEY_BYTES - 5];
-
-	if (find_word(value, "key", key->name, sizeof(key->name)))
-		;
-	else if (find_word(value, "hash", text, sizeof(text)))
-		snprintf(key->name, sizeof(key->name), "hash=%s", text);
-	for (int i = 0; i < HOT_MEASURES; i++) {
-		double amount = find_word(value, measure_names[i], text, sizeof(text)) ? sample_number(text) : NAN;
-
-		key->amount[i] = amount >= 0 ? amount : NAN;
-	}
+	sample_find_key(value, key->name);
+	for (int i = 0; i < HOT_MEASURES; i++)
+		key->amount[i] = sample_find_number(value, measure_names[i]);
 }
 
 void sample_hot_row(struct sample *sample, const char *name, const char *value)

@@ -42,6 +42,7 @@ static const struct {
 	[VIEW_APPS] = { "Apps", { PANEL(apps) } },
 	[VIEW_SERVERS] = { "Servers", { PANEL(servers), PANEL(history) } },
 	[VIEW_KEYS] = { "Keys", { PANEL(hot_requests), PANEL(hot_bytes), BREAK(hot_reads) } },
+	[VIEW_SLOW] = { "Slow", { PANEL(slow) } },
 };
 
 /* ---- the edges --------------------------------------------------------------------------------- */
@@ -167,7 +168,7 @@ static void help(const struct pane *pane)
 {
 	static const char *const lines[] = {
 		"q           quit",
-		"1 ... 7     a view; Tab and Shift-Tab: the next, the one before",
+		"1 ... 8     a view; Tab and Shift-Tab: the next, the one before",
 		"n           the next server, then all of them (with several servers)",
 		"p           pause and go on: nothing is asked for meanwhile",
 		"+ -         a longer, a shorter interval",

@@ -86,5 +86,6 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	if (__builtin_expect(store->losses == NULL, 1))
 		return true;
 	request->flash_reads = 0;
+	request->flash_from_ns = 0;
 	return !request_park(worker, request, key.tag);
 }

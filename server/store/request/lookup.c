@@ -186,6 +186,7 @@ void lookup_on_read(struct store_lookup *lookup)
 		lookup_give_up(lookup);
 		return;
 	}
+	lookup_note_times(lookup, lookup->read->read.answered_ns);
 	if (!lookup->extent_read)
 		fidx_touch_soon(store->index, &lookup->key, lookup_match(lookup));
 	if (lookup->read->read.result == FS_OK)

@@ -424,7 +424,7 @@ static void hot_keys_are_those_of_requests(void **state)
 	for (unsigned i = 0; i < REQUESTS; i++) {
 		ask_as(NULL, i % 2 ? STORE_TOUCH : STORE_GET, STORE_MISS, "app:often", 9);
 		ask_as(NULL, STORE_SET, STORE_TOO_LARGE, "no-app", 6);
-		observe_waited(&conn, &waited);
+		observe_waited(&conn, &waited, 0);
 	}
 	assert_in_range(heaviest(HEAVY_READS, "read"), REQUESTS, 3 * REQUESTS);
 	for (unsigned i = 0; i < REQUESTS; i++)

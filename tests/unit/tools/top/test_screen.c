@@ -150,6 +150,9 @@ static struct model *a_model(double value)
 		give(&server->peer.sample, REPORT_HOTKEYS, "bytes:1m:1",
 		     "key=large requests=1e300 bytes=1e300 reads=1");
 		give(&server->peer.sample, REPORT_HOTKEYS, "reads:10m:20", "hash=00ff requests=1 bytes=1 reads=1");
+		give(&server->peer.sample, REPORT_SLOW, "2",
+		     "at=1795727331 cmd=get status=found from=flash key=a%20slow%20one total_us=25000 together=3 peer=here");
+		give(&server->peer.sample, REPORT_SLOW, "1", "at=1e300 cmd=set hash=00ff total_us=1e300 queue_us=x");
 		give(&server->peer.sample, REPORT_APPS, "a-name-that-is-longer-than-its-column:get_count", "1");
 		strcpy(server->peer.sample.reason,
 		       "a reason that is longer than a narrow terminal has columns, by far");
@@ -216,6 +219,10 @@ static void what_24_rows_of_80_columns_show(void **state)
 	screen_draw(&canvas, model, &display, 0, "12:34:56");
 	assert_true(shows("Keys by requests, last 10 minutes"));
 	assert_true(shows("none were asked for"));
+	display.view = VIEW_SLOW;
+	screen_draw(&canvas, model, &display, 0, "12:34:56");
+	assert_true(shows("get found flash"));
+	assert_true(shows("25.0 ms"));
 	model_destroy(model);
 }
 
@@ -226,7 +233,7 @@ static void keys_change_what_they_say(void **state)
 	(void)state;
 	assert_int_equal(keys_take(&display, 'q', 2, 3), KEY_QUIT);
 	assert_int_equal(keys_take(&display, 'x', 2, 3), KEY_NOTHING);
-	assert_int_equal(keys_take(&display, '8', 2, 3), KEY_NOTHING);
+	assert_int_equal(keys_take(&display, '9', 2, 3), KEY_NOTHING);
 	assert_int_equal(keys_take(&display, 'r', 2, 3), KEY_RESET);
 	assert_int_equal(keys_take(&display, TERM_RESIZED, 2, 3), KEY_DRAW);
 	keys_take(&display, '5', 2, 3);
