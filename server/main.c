@@ -20,6 +20,7 @@
 #include "server/build_info.h"
 #include "server/check_config.h"
 #include "server/conn/server.h"
+#include "server/count/contents.h"
 #include "server/failed_start.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
@@ -89,6 +90,8 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->restart_max_downtime_us = conf->restart_max_downtime_us;
 	out->daemon = stop_name(conf);
 	out->journal = conf->journal == CONF_JOURNAL_SYNC;
+	if (!conf->disable_contents)
+		out->samples = (struct store_sample_sink){ .seen = contents_note };
 }
 
 _Static_assert((int)CONF_PROMOTE_SKETCH == STORE_PROMOTE_SKETCH && (int)CONF_PROMOTE_LRU == STORE_PROMOTE_LRU,

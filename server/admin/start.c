@@ -9,6 +9,7 @@
 #include "server/admin/dump.h"
 #include "server/admin/tuning.h"
 #include "server/admin/watch.h"
+#include "server/count/contents.h"
 #include "server/count/hotkeys.h"
 #include "server/count/observe.h"
 #include "server/net/net.h"
@@ -30,6 +31,7 @@ int admin_start(struct server *server, char reason[256])
 	int code;
 
 	observe_init(conf);
+	contents_init(conf->app_delimiter, clk_now_ms(clk_boot()));
 	tuning_init(conf);
 	start_crawler(server);
 	events_set_ring_bytes(conf->worker_logbuf_size);
@@ -45,7 +47,10 @@ int admin_start(struct server *server, char reason[256])
 
 void admin_second(void)
 {
-	hotkeys_tick(clk_now_ms(clk_boot()));
+	uint64_t now_ms = clk_now_ms(clk_boot());
+
+	hotkeys_tick(now_ms);
+	contents_tick(now_ms);
 }
 
 void admin_stop(struct server *server)
@@ -61,6 +66,7 @@ void admin_destroy(struct server *server)
 	server->dump = NULL;
 	server->watch = NULL;
 	events_fini();
+	contents_fini();
 	observe_fini();
 }
 

@@ -123,6 +123,7 @@ static const struct report {
 	{ "latency", stats_latency, NULL },
 	{ "memory", stats_memory, NULL },
 	{ "apps", stats_apps, NULL },
+	{ "contents", stats_contents, NULL },
 	{ "hotkeys", NULL, stats_hotkeys },
 	{ "slow", NULL, stats_slow },
 };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The samples of /metrics that tell of requests: applications, hot keys and durations. */
+/* The samples of /metrics that tell of requests: applications, their objects, hot keys and durations. */
 #include <math.h>
 #include <string.h>
 
 #include "base/hist.h"
 #include "base/metrics/latency.h"
+#include "server/conn/server.h"
+#include "server/count/contents.h"
 #include "server/count/hotkeys.h"
 #include "server/count/observe.h"
 #include "server/metrics/collect_internal.h"
@@ -85,6 +87,100 @@ void show_application_sets_total(const struct source *from)
 void show_application_written_bytes_total(const struct source *from)
 {
 	each_app(from, show_written_of);
+}
+
+/* ---- contents ------------------------------------------------------------------------------------ */
+
+static const char *const tier_labels[CONTENTS_TIERS] = { [CONTENTS_DRAM] = "dram", [CONTENTS_FLASH] = "flash" };
+static const char *const measure_labels[CONTENTS_MEASURES] = {
+	[CONTENTS_SIZE] = "size", [CONTENTS_AGE] = "age", [CONTENTS_TTL] = "ttl", [CONTENTS_IDLE] = "idle"
+};
+
+/* What a unit of weight stands for, in each tier. */
+static void scales_of(const struct source *from, const struct contents_part all[CONTENTS_TIERS],
+		      double scale[CONTENTS_TIERS])
+{
+	struct contents_objects objects;
+
+	contents_count(from->server->store, &objects);
+	for (enum contents_tier tier = 0; tier < CONTENTS_TIERS; tier++)
+		scale[tier] = all[tier].objects > 0 ? objects.in[tier] / all[tier].objects : 0;
+}
+
+/* An application whose name is the label of those without one is added to them. */
+static void add_contents_namesake(struct contents_app *nameless)
+{
+	struct contents_app app;
+
+	for (unsigned i = 1; contents_read(i, &app); i++) {
+		if (app.name_length != strlen(NO_APPLICATION) || memcmp(app.name, NO_APPLICATION, app.name_length) != 0)
+			continue;
+		for (enum contents_tier tier = 0; tier < CONTENTS_TIERS; tier++) {
+			nameless->part[tier].samples += app.part[tier].samples;
+			nameless->part[tier].objects += app.part[tier].objects;
+			nameless->part[tier].bytes += app.part[tier].bytes;
+		}
+	}
+}
+
+static void show_contents(const struct source *from, enum metric metric,
+			  double (*figure)(const struct contents_part *part))
+{
+	struct contents_part all[CONTENTS_TIERS];
+	double scale[CONTENTS_TIERS];
+	struct contents_app app;
+	char label[LABEL_BYTES];
+
+	contents_read_all(all);
+	scales_of(from, all, scale);
+	for (unsigned i = 0; contents_read(i, &app); i++) {
+		label_escape(i > 0 ? app.name : NO_APPLICATION, i > 0 ? app.name_length : strlen(NO_APPLICATION),
+			     label);
+		if (i == 0)
+			add_contents_namesake(&app);
+		else if (strcmp(label, NO_APPLICATION) == 0)
+			continue;
+		for (enum contents_tier tier = 0; tier < CONTENTS_TIERS; tier++)
+			if (app.part[tier].samples >= CONTENTS_LEAST)
+				give_sample(from, metric, (const char *const[]){ label, tier_labels[tier] },
+					    figure(&app.part[tier]) * scale[tier]);
+	}
+}
+
+static double objects_in(const struct contents_part *part)
+{
+	return part->objects;
+}
+
+static double bytes_in(const struct contents_part *part)
+{
+	return part->bytes;
+}
+
+void show_application_items(const struct source *from)
+{
+	show_contents(from, METRIC_application_items, objects_in);
+}
+
+void show_application_item_bytes(const struct source *from)
+{
+	show_contents(from, METRIC_application_item_bytes, bytes_in);
+}
+
+void show_contents_items(const struct source *from)
+{
+	struct contents_part all[CONTENTS_TIERS];
+	double scale[CONTENTS_TIERS];
+	const char *bucket;
+
+	contents_read_all(all);
+	scales_of(from, all, scale);
+	for (enum contents_tier tier = 0; tier < CONTENTS_TIERS; tier++)
+		for (enum contents_measure m = 0; m < CONTENTS_MEASURES && all[tier].samples >= CONTENTS_LEAST; m++)
+			for (unsigned i = 0; (bucket = contents_bucket_name(m, i)) != NULL; i++)
+				give_sample(from, METRIC_contents_items,
+					    (const char *const[]){ tier_labels[tier], measure_labels[m], bucket },
+					    all[tier].bucket[m][i] * scale[tier]);
 }
 
 /* ---- hot keys ------------------------------------------------------------------------------------ */

@@ -42,6 +42,7 @@
 #include "server/store/end.h"
 #include "server/store/flush.h"
 #include "server/store/promotion.h"
+#include "server/store/sample.h"
 #include "server/store/views.h"
 #include "server/store/walk.h"
 
@@ -71,6 +72,8 @@ struct store_config {
 	   for. unwatched: resident memory is no concern, as it is that of the program around the store. */
 	uint64_t item_bytes;
 	bool unwatched;
+
+	struct store_sample_sink samples; /* NULL in it: none are taken. Its context outlives the store */
 
 	const char *flash_path; /* NULL: a cache in DRAM alone, and everything below is ignored */
 	struct dev *flash_device; /* used in place of the file (seg_config.device); then flash_path is its name */
@@ -519,7 +522,8 @@ struct store_status {
 	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
 	uint64_t hash_buckets;
 	uint64_t curr_items, curr_bytes; /* both tiers */
-	uint64_t hot_bytes, hot_threshold_bytes, copy_bytes; /* copy_bytes: of clean copies, in dram_bytes too */
+	/* copy_*: of clean copies, which are in dram_bytes and dram_items too */
+	uint64_t hot_bytes, hot_threshold_bytes, copy_bytes, copy_items;
 	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes, losses_bytes; /* journal and rebuild */
 	uint64_t candidates, candidate_bytes; /* in DRAM, waiting for a plan */
 	double innocent_drops; /* expected count of innocent slots that sets have cleared so far */

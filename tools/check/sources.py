@@ -19,6 +19,7 @@ STORE_END = "server/store/end.h"  # a part of it: only store.h includes it
 STORE_FLUSH = "server/store/flush.h"  # the same
 STORE_PROMOTION = "server/store/promotion.h"  # likewise
 STORE_WALK = "server/store/walk.h"  # and this
+STORE_SAMPLE = "server/store/sample.h"  # and this
 OUTLOOK = "server/store/outlook.h"  # what a start would do, for the inspector alone
 STORE_STATE = ["server/store/state", STORE] + ENGINE
 STORE_DRAM = ["server/store/dram"] + STORE_STATE
@@ -37,12 +38,13 @@ EDGES = {
     "classifier": ["classifier", "conf", "base/metrics", "base"],
     "flashindex": ["flashindex", "conf", "base/metrics", "base"],
     "segments": ["segments", "conf", "base/metrics", "base"],
-    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_WALK] + ENGINE,
+    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_WALK, STORE_SAMPLE] + ENGINE,
     VIEWS: [],
     STORE_END: [],
     STORE_FLUSH: ["base"],
     STORE_PROMOTION: [],
     STORE_WALK: ["base"],
+    STORE_SAMPLE: [],
     "server/store/state": STORE_STATE,
     "server/store/dram": STORE_DRAM,
     "server/store/cleaner": STORE_CLEANER,

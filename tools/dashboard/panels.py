@@ -247,6 +247,17 @@ ROWS = [
             "{{instance}}, the ten hottest by {{by}}": 'flashield_hotkeys_share_ratio{@,keys="10"}',
         }, "Share of the last minute's requests, value bytes and flash reads that one key has, and ten. One key with a large share is the limit of "
            "its node, however many nodes there are: stats hotkeys names it.", maximum=1),
+        graph("Bytes of objects by application", "bytes", {
+            "{{application}}": "sum by (application) (flashield_application_item_bytes{@}) and on (application) "
+                               "topk(10, sum by (application) (flashield_application_item_bytes{@} @ end()))",
+        }, "What the ten applications with most have in DRAM and on flash together, estimated from samples: who the cache is full of.", stack=True),
+        graph("Objects in DRAM by value size", "short", {
+            "up to {{up_to}}": 'sum by (up_to) (flashield_contents_items{@,tier="dram",measure="size"}) > 0',
+        }, "Objects in DRAM by the bytes of their values, estimated from samples; a bucket lacks what is in lower ones.", stack=True),
+        graph("Objects in DRAM by idle time", "short", {
+            "up to {{up_to}}": 'sum by (up_to) (flashield_contents_items{@,tier="dram",measure="idle"}) > 0',
+        }, "Objects in DRAM by the time since their last access, estimated from samples. Most of them idle for long: DRAM holds more than is used.",
+              stack=True),
     ]),
     ("Connections", [
         graph("Connections", "short", {

@@ -86,6 +86,29 @@ static void print_hot_keys(const struct model *model, FILE *out)
 	}
 }
 
+static void print_contents(const struct model *model, FILE *out)
+{
+	static const char *const tiers[TIERS] = { "dram", "flash" };
+	static const char *const amounts[CONTENT_AMOUNTS] = { "objects", "bytes", "value_bytes" };
+
+	for (unsigned i = 0; i < model->count; i++) {
+		const struct server *server = &model->servers[i];
+		const struct sample *sample = &server->track.now;
+
+		for (unsigned n = 0; server_answers(server) && n < sample->content_count; n++)
+			for (int tier = 0; tier < TIERS; tier++) {
+				const double *amount = sample->contents[n].amount[tier];
+
+				if (isnan(amount[CONTENT_OBJECTS]))
+					continue;
+				fprintf(out, "contents %s tier=%s", sample->contents[n].name, tiers[tier]);
+				for (int a = 0; a < CONTENT_AMOUNTS; a++)
+					print_pair(amounts[a], amount[a], out);
+				fprintf(out, " server=%s\n", server->peer.address);
+			}
+	}
+}
+
 static void print_texts(const struct sample *sample, FILE *out)
 {
 	const struct {
@@ -140,6 +163,7 @@ void once_print(const struct model *model, FILE *out)
 	print_timings(&model->all.basis, out);
 	print_apps(&model->all.basis, out);
 	print_hot_keys(model, out);
+	print_contents(model, out);
 	if (model->count > 1)
 		print_servers(model, out);
 }

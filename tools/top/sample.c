@@ -151,6 +151,8 @@ void sample_row(struct sample *sample, enum report report, const char *name, con
 		sample_hot_row(sample, name, value);
 	else if (report == REPORT_SLOW)
 		sample_slow_row(sample, name, value);
+	else if (report == REPORT_CONTENTS)
+		sample_contents_row(sample, name, value);
 	else
 		take_field(sample, report, name, value);
 	take_text(sample, report, name, value);

@@ -24,6 +24,7 @@ enum report {
 	REPORT_SEGMENTS,
 	REPORT_HOTKEYS,
 	REPORT_SLOW,
+	REPORT_CONTENTS,
 	REPORTS
 };
 
@@ -116,6 +117,26 @@ struct slow_request {
 	double together; /* requests that were answered with it, itself included */
 };
 
+/* What is in the cache, as "stats contents" estimates it: sums by application and tier, and histograms of all objects of a tier. */
+enum tier { TIER_DRAM, TIER_FLASH, TIERS };
+enum content_amount { CONTENT_OBJECTS, CONTENT_BYTES, CONTENT_VALUE_BYTES, CONTENT_AMOUNTS };
+enum content_measure { CONTENT_SIZE, CONTENT_AGE, CONTENT_TTL, CONTENT_IDLE, CONTENT_MEASURES };
+#define CONTENT_ALL "(all)" /* the name of the sums over all applications */
+#define CONTENT_BUCKETS 16u
+
+struct content {
+	char name[APP_NAME_BYTES];
+	double amount[TIERS][CONTENT_AMOUNTS];
+};
+
+struct histogram {
+	struct histogram_bucket {
+		char name[12]; /* the upper bound of what is in it: "256", "10m", "more" */
+		double objects;
+	} bucket[CONTENT_BUCKETS];
+	unsigned count;
+};
+
 struct sample {
 	int64_t at_us; /* the time when the last report was complete, by a clock that never goes back */
 	double value[FIELD_COUNT];
@@ -125,6 +146,9 @@ struct sample {
 	struct hot_keys hot[HOT_MEASURES][HOT_WINDOWS];
 	struct slow_request slow[SLOW_REQUESTS]; /* the newest first */
 	unsigned slow_count;
+	struct content contents[APPS_MAX];
+	unsigned content_count;
+	struct histogram histograms[TIERS][CONTENT_MEASURES];
 	bool has[REPORTS]; /* the server knows this report */
 	char version[24]; /* of memcached, or the version that our daemon claims to be compatible with */
 	char flashield[24]; /* our daemon's own version; "" of another server */
@@ -146,6 +170,8 @@ void sample_complete(struct sample *sample, int64_t at_us);
 void sample_hot_row(struct sample *sample, const char *name, const char *value);
 /* Takes a row of "stats slow"; likewise. */
 void sample_slow_row(struct sample *sample, const char *name, const char *value);
+/* Takes a row of "stats contents"; likewise. */
+void sample_contents_row(struct sample *sample, const char *name, const char *value);
 /* Finds "name=TEXT" among the words of a value, and copies TEXT, cut to bytes - 1. False: it isn't there. */
 bool sample_find_word(const char *value, const char *name, char *out, size_t bytes);
 /* Returns the number of that word, or NAN. */

@@ -43,6 +43,7 @@ static const struct {
 	[VIEW_SERVERS] = { "Servers", { PANEL(servers), PANEL(history) } },
 	[VIEW_KEYS] = { "Keys", { PANEL(hot_requests), PANEL(hot_bytes), BREAK(hot_reads) } },
 	[VIEW_SLOW] = { "Slow", { PANEL(slow) } },
+	[VIEW_CONTENTS] = { "Contents", { PANEL(histograms), PANEL(contents) } },
 };
 
 /* ---- the edges --------------------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ static void tabs(const struct screen *screen, const struct pane *pane, int row)
 		char text[32];
 
 		/* Names without room become numbers. */
-		if (chosen || pane->columns >= 70)
+		if (chosen || pane->columns >= 80)
 			snprintf(text, sizeof(text), "%d %s", i + 1, views[i].name);
 		else
 			snprintf(text, sizeof(text), "%d", i + 1);
@@ -168,7 +169,7 @@ static void help(const struct pane *pane)
 {
 	static const char *const lines[] = {
 		"q           quit",
-		"1 ... 8     a view; Tab and Shift-Tab: the next, the one before",
+		"1 ... 9     a view; Tab and Shift-Tab: the next, the one before",
 		"n           the next server, then all of them (with several servers)",
 		"p           pause and go on: nothing is asked for meanwhile",
 		"+ -         a longer, a shorter interval",

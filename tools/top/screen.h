@@ -19,7 +19,18 @@
 #include "tools/top/canvas.h"
 #include "tools/top/model.h"
 
-enum view { VIEW_OVERVIEW, VIEW_FLASH, VIEW_MODEL, VIEW_LATENCY, VIEW_APPS, VIEW_SERVERS, VIEW_KEYS, VIEW_SLOW, VIEWS };
+enum view {
+	VIEW_OVERVIEW,
+	VIEW_FLASH,
+	VIEW_MODEL,
+	VIEW_LATENCY,
+	VIEW_APPS,
+	VIEW_SERVERS,
+	VIEW_KEYS,
+	VIEW_SLOW,
+	VIEW_CONTENTS,
+	VIEWS
+};
 
 /* Columns of the applications' table that it can be sorted by. */
 enum app_column {

@@ -120,6 +120,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->candidate_bytes = candidate_total(store);
 	out->hot_bytes = store_hot_bytes(store);
 	out->copy_bytes = copies_bytes(store);
+	out->copy_items = copies_count(store);
 	out->hot_threshold_bytes = store_hot_threshold(store);
 	out->write_rate = (double)keeper_write_rate(store);
 	out->write_limit = store_write_limit(store);
