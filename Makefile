@@ -63,7 +63,7 @@ all_cxxflags := -std=gnu++17 -fPIE -pthread $(filter-out %-prototypes -Wold-styl
 all_ldflags := -pie -pthread -Wl,-z,relro,-z,now -Wl,--as-needed $(ldflags_$(VARIANT)) $(LDFLAGS)
 
 # What the engine needs, what the daemon needs beside it, and what the tools do.
-metrics_libs := -lmicrohttpd -lprometheus-cpp-core -lstdc++
+metrics_libs := -lmicrohttpd -lgnutls -lcrypt -lprometheus-cpp-core -lstdc++
 engine_libs := -llinear -laio -linih -ljansson $(malloc_lib) -lm
 server_libs := -levent -levent_pthreads -lssl -lcrypto -lsasl2 -lsystemd -lseccomp $(metrics_libs)
 tool_libs := -lz -lssl -lcrypto

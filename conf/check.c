@@ -16,12 +16,30 @@
 #define LRU_SHARE_MAX 80
 #define MANY_THREADS 64
 
-static int refuse(FILE *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int refuse(const struct conf *conf, FILE *err, const char *option, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+static int refuse_as_there(const struct conf *conf, FILE *err, const char *option, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
-static int refuse(FILE *err, const char *format, ...)
+static int refuse(const struct conf *conf, FILE *err, const char *option, const char *format, ...)
 {
 	va_list arguments;
 
+	conf_tell_option(conf, err, option);
+	va_start(arguments, format);
+	vfprintf(err, format, arguments);
+	va_end(arguments);
+	fputc('\n', err);
+	return CONF_EXIT_VALUE;
+}
+
+/* memcached's own error line, which names no option; with --check-config the option comes before it. */
+static int refuse_as_there(const struct conf *conf, FILE *err, const char *option, const char *format, ...)
+{
+	va_list arguments;
+
+	if (conf->faults)
+		conf_tell_option(conf, err, option);
 	va_start(arguments, format);
 	vfprintf(err, format, arguments);
 	va_end(arguments);
@@ -36,16 +54,20 @@ static int check_authentication(struct conf *conf, FILE *err)
 {
 	if (conf->enable_sasl) {
 		if (conf->protocol_given && conf->binding_protocol != CONF_PROTOCOL_BINARY)
-			return refuse(err, "ERROR: You cannot allow the ASCII protocol while using SASL.");
+			return refuse_as_there(conf, err, "protocol",
+					       "ERROR: You cannot allow the ASCII protocol while using SASL.");
 		if (conf->udp_port != 0)
-			return refuse(err, "ERROR: Cannot enable UDP while using binary SASL authentication.");
+			return refuse_as_there(conf, err, "udp-port",
+					       "ERROR: Cannot enable UDP while using binary SASL authentication.");
 		conf->binding_protocol = CONF_PROTOCOL_BINARY;
 	} else if (conf->auth_file) {
 		if (conf->protocol_given && conf->binding_protocol != CONF_PROTOCOL_ASCII)
-			return refuse(err, "ERROR: You cannot allow the BINARY protocol while using ascii "
-					   "authentication tokens.");
+			return refuse_as_there(conf, err, "protocol",
+					       "ERROR: You cannot allow the BINARY protocol while using ascii "
+					       "authentication tokens.");
 		if (conf->udp_port != 0)
-			return refuse(err, "Cannot use UDP with ascii authentication enabled (-U 0 to disable)");
+			return refuse_as_there(conf, err, "udp-port",
+					       "Cannot use UDP with ascii authentication enabled (-U 0 to disable)");
 		conf->binding_protocol = CONF_PROTOCOL_ASCII;
 	}
 	return 0;
@@ -70,15 +92,17 @@ static int check_slab_sizes(const struct conf *conf, FILE *err)
 		if (!*word && rest) /* memcached ignores empty words too */
 			continue;
 		if (size < (uint64_t)conf->slab_min_size || size > most)
-			exit_code = refuse(err, "slab size %" PRIu64 " is out of valid range", size);
+			exit_code = refuse_as_there(conf, err, "extended",
+						    "slab size %" PRIu64 " is out of valid range", size);
 		else if (size <= before)
-			exit_code = refuse(
-				err, "slab size %" PRIu64 " cannot be lower than or equal to a previous class size",
-				size);
+			exit_code = refuse_as_there(
+				conf, err, "extended",
+				"slab size %" PRIu64 " cannot be lower than or equal to a previous class size", size);
 		else if (before && size <= before + SLAB_SIZE_STEP)
-			exit_code = refuse(err,
-					   "slab size %" PRIu64 " must be at least %d bytes larger than previous class",
-					   size, SLAB_SIZE_STEP);
+			exit_code = refuse_as_there(conf, err, "extended",
+						    "slab size %" PRIu64
+						    " must be at least %d bytes larger than previous class",
+						    size, SLAB_SIZE_STEP);
 		before = size;
 	}
 	free(copy);
@@ -96,25 +120,29 @@ static int check_chunks(const struct conf *conf, FILE *err)
 	if (chunk == SLAB_CHUNK_DEFAULT || chunk <= 0)
 		return 0;
 	if ((uint64_t)chunk > conf->max_item_size_bytes)
-		return refuse(err, "slab_chunk_max (bytes: %lld) cannot be larger than -I (item_size_max %" PRIu64 ")",
-			      chunk, conf->max_item_size_bytes);
+		return refuse_as_there(conf, err, "extended",
+				       "slab_chunk_max (bytes: %lld) cannot be larger than -I (item_size_max %" PRIu64
+				       ")",
+				       chunk, conf->max_item_size_bytes);
 	if (conf->max_item_size_bytes % (uint64_t)chunk)
-		return refuse(
-			err, "-I (item_size_max: %" PRIu64 ") must be evenly divisible by slab_chunk_max (bytes: %lld)",
-			conf->max_item_size_bytes, chunk);
+		return refuse_as_there(conf, err, "max-item-size",
+				       "-I (item_size_max: %" PRIu64
+				       ") must be evenly divisible by slab_chunk_max (bytes: %lld)",
+				       conf->max_item_size_bytes, chunk);
 	return 0;
 }
 
 static int check_item_size(struct conf *conf, FILE *err)
 {
-	char item[UNITS_TEXT_BYTES], memory[UNITS_TEXT_BYTES], origin[CONF_ORIGIN_BYTES];
+	char item[UNITS_TEXT_BYTES], memory[UNITS_TEXT_BYTES];
 
 	if (conf->max_item_size_bytes <= conf->memory_limit_bytes / 2)
 		return 0;
 	if (!conf->faults)
-		return refuse(err, "Cannot set item size limit higher than 1/2 of memory max.");
-	return refuse(err, "%s-I/--max-item-size: %s is more than half of -m/--memory-limit, which is %s",
-		      conf_origin(conf, "max-item-size", origin), units_format_size(conf->max_item_size_bytes, item),
+		return refuse_as_there(conf, err, "max-item-size",
+				       "Cannot set item size limit higher than 1/2 of memory max.");
+	return refuse(conf, err, "max-item-size", "%s is more than half of -m/--memory-limit, which is %s",
+		      units_format_size(conf->max_item_size_bytes, item),
 		      units_format_size(conf->memory_limit_bytes, memory));
 }
 
@@ -127,9 +155,14 @@ static int check_slabs(struct conf *conf, FILE *err)
 
 static int check_segment_size(struct conf *conf, FILE *err)
 {
-	if (conf->segment_size_bytes && conf->flash_size_bytes && conf->segment_size_bytes > conf->flash_size_bytes / 4)
-		return refuse(err, "--segment-size: it may be at most a quarter of --flash-size");
-	return 0;
+	char segment[UNITS_TEXT_BYTES], flash[UNITS_TEXT_BYTES];
+
+	if (!conf->segment_size_bytes || !conf->flash_size_bytes ||
+	    conf->segment_size_bytes <= conf->flash_size_bytes / 4)
+		return 0;
+	return refuse(conf, err, "segment-size", "%s is more than a quarter of --flash-size, which is %s",
+		      units_format_size(conf->segment_size_bytes, segment),
+		      units_format_size(conf->flash_size_bytes, flash));
 }
 
 /* --- the rest -------------------------------------------------------------------------------- */
@@ -137,9 +170,10 @@ static int check_segment_size(struct conf *conf, FILE *err)
 static int check_lru(struct conf *conf, FILE *err)
 {
 	if (conf->hot_lru_pct + conf->warm_lru_pct > LRU_SHARE_MAX)
-		return refuse(err, "hot_lru_pct + warm_lru_pct cannot be more than %d%% combined", LRU_SHARE_MAX);
+		return refuse_as_there(conf, err, "extended",
+				       "hot_lru_pct + warm_lru_pct cannot be more than %d%% combined", LRU_SHARE_MAX);
 	if (conf->temp_lru && !conf->lru_maintainer)
-		return refuse(err, "temporary_ttl requires lru_maintainer to be enabled");
+		return refuse_as_there(conf, err, "extended", "temporary_ttl requires lru_maintainer to be enabled");
 	return 0;
 }
 
@@ -169,12 +203,27 @@ static void derive_chunks(struct conf *conf)
 static int check_model(struct conf *conf, FILE *err)
 {
 	return conf->model_pinned && !conf->model
-		       ? refuse(err, "--model-pinned: it keeps the model of --model, which is not given")
+		       ? refuse(conf, err, "model-pinned", "it keeps the model of --model, which is not given")
 		       : 0;
+}
+
+static int check_metrics_tls(struct conf *conf, FILE *err)
+{
+	const char *alone = conf->metrics_tls_cert  ? NULL
+			    : conf->metrics_tls_key ? "metrics-tls-key"
+			    : conf->metrics_tls_ca  ? "metrics-tls-ca"
+						    : NULL;
+
+	return alone ? refuse(conf, err, alone, "it needs --metrics-tls-cert") : 0;
 }
 
 static void note_effects(struct conf *conf)
 {
+	bool off = strcmp(conf->metrics_listen, "off") == 0;
+
+	if (off && (conf->metrics_tls_cert || conf->metrics_auth_file))
+		conf_note(conf, LOG_LEVEL_WARN,
+			  "--metrics-tls-cert and --metrics-auth-file have no effect with --metrics-listen=off");
 	if (conf->threads > MANY_THREADS)
 		conf_note(conf, LOG_LEVEL_WARN, "-t %d: more threads than the machine has cores make it slower",
 			  conf->threads);
@@ -185,21 +234,25 @@ static void note_effects(struct conf *conf)
 	if (conf->napi_ids > 0)
 		conf_note(conf, LOG_LEVEL_INFO, "-N is without effect: connections go to the workers in turn");
 	if (conf->memory_file)
-		conf_note(
-			conf, LOG_LEVEL_WARN,
-			"-e %s is without effect: memory is not kept in a file, and every start is with an empty cache",
-			conf->memory_file);
+		conf_note(conf, LOG_LEVEL_WARN,
+			  "-e %s is without effect: what memory holds outlives a clean stop with --state-dir instead",
+			  conf->memory_file);
 	if (!conf->flash_path && (conf->flash_size_bytes || conf->segment_size_bytes))
 		conf_note(conf, LOG_LEVEL_WARN, "--flash-size and --segment-size have no effect without --flash-path");
 	if (!conf->flash_path && conf->model)
 		conf_note(conf, LOG_LEVEL_WARN, "--model has no effect without --flash-path");
+	if (!conf->flash_path && conf->region_dir)
+		conf_note(conf, LOG_LEVEL_WARN, "--region-dir has no effect without --flash-path");
+	if (!conf->flash_path && conf->promote != CONF_PROMOTE_OFF)
+		conf_note(conf, LOG_LEVEL_WARN, "--promote has no effect without --flash-path");
 }
 
 static int check_napi_ids(struct conf *conf, FILE *err)
 {
 	return conf->napi_ids > conf->threads
-		       ? refuse(err, "Number of napi_ids(%d) cannot be greater than number of threads(%d)",
-				conf->napi_ids, conf->threads)
+		       ? refuse_as_there(conf, err, "napi-ids",
+					 "Number of napi_ids(%d) cannot be greater than number of threads(%d)",
+					 conf->napi_ids, conf->threads)
 		       : 0;
 }
 
@@ -219,6 +272,7 @@ int conf_check(struct conf *conf, FILE *err)
 		{ check_authentication, FIELD(binding_protocol), FIELD(udp_port) },
 		{ conf_check_metrics, FIELD(metrics_listen), FIELD(metrics_listen) },
 		{ conf_check_ports, FIELD(metrics_listen), FIELD(port) },
+		{ check_metrics_tls, FIELD(metrics_tls_cert), FIELD(metrics_tls_key) },
 		{ check_model, FIELD(model), FIELD(model_pinned) },
 		{ check_napi_ids, FIELD(napi_ids), FIELD(threads) },
 	};

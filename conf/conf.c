@@ -71,7 +71,7 @@ void conf_free(struct conf *conf)
 int conf_row_set(struct conf *conf, const struct conf_row *row, const char *value, bool append, char *why,
 		 size_t why_bytes)
 {
-	char accepted[CONF_ACCEPTED_BYTES];
+	char accepted[CONF_ACCEPTED_BYTES], shown[CONF_SHOWN_BYTES];
 	int rc;
 
 	if (row->kind == CONF_ROW_ACTION) {
@@ -85,7 +85,8 @@ int conf_row_set(struct conf *conf, const struct conf_row *row, const char *valu
 	if (rc == FS_ENOMEM)
 		snprintf(why, why_bytes, "%s", fs_strerror(rc));
 	else if (rc != FS_OK)
-		snprintf(why, why_bytes, "\"%s\" is not %s", value, conf_accepted(&row->option, accepted));
+		snprintf(why, why_bytes, "\"%s\" is not %s", conf_shown(value, shown),
+			 conf_accepted(&row->option, accepted));
 	else if (row->option.offset == offsetof(struct conf, detail_delimiter))
 		conf->detail_enabled = true; /* giving the delimiter turns it on, as in memcached */
 	else if (row->option.offset == offsetof(struct conf, binding_protocol))
@@ -98,9 +99,10 @@ int conf_row_set(struct conf *conf, const struct conf_row *row, const char *valu
 int conf_set(struct conf *conf, const char *name, const char *value, char *why, size_t why_bytes)
 {
 	int row = conf_find_row(name);
+	char shown[CONF_SHOWN_BYTES];
 
 	if (row < 0) {
-		snprintf(why, why_bytes, "there is no option \"%s\"", name);
+		snprintf(why, why_bytes, "there is no option \"%s\"", conf_shown(name, shown));
 		return FS_ENOTFOUND;
 	}
 	return conf_row_set(conf, &conf_rows[row], value, true, why, why_bytes);

@@ -43,6 +43,10 @@ const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEP
 /* Returns the name of the row's argument in --help: "SIZE"; NULL when it takes none. Static storage. */
 const char *conf_argument_name(const struct conf_row *row);
 
+#define CONF_SHOWN_BYTES 80
+/* Returns what an error line shows of an operator's text: its beginning, control characters as \xNN. */
+const char *conf_shown(const char *value, char text[CONF_SHOWN_BYTES]);
+
 #define CONF_VALUE_BYTES 64
 
 /* Returns the field's value in the file's form. It is in text, in static storage, or, for a STRING, the field
@@ -75,6 +79,9 @@ int conf_fault(struct conf *conf, int exit_code) FS_MUST_CHECK;
 bool conf_is_refused(const struct conf *conf, size_t offset);
 /* Keeps the line of the file that gives a row, for conf_origin; 0: the command line gives it. */
 void conf_keep_line(struct conf *conf, int row, int line);
+/* Prints the beginning of an error line about an option: "--threads: ", or "FILE:LINE: threads: " where --check-config knows
+   the line. */
+void conf_tell_option(const struct conf *conf, FILE *err, const char *name);
 #define CONF_NEXT_FAULT '\v' /* separates the mistakes in the why of a list of suboptions */
 /* Prints each mistake of why behind origin and name. one_line: line ends within one become blanks. */
 void conf_tell_each(FILE *err, const char *origin, const char *name, const char *why, bool one_line);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads memcached's -o list. extended.def declares the suboptions. */
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,13 +96,27 @@ static bool parse_number(enum conf_form form, const char *value, double *number,
 	return after != value && !*after && (form != CONF_FORM_STRICT || *number >= 0);
 }
 
-static void say_range(const struct conf_suboption *suboption, const char *value, double number, char *why,
-		      size_t why_bytes)
+/* In the suboption's own unit: 4095 of ext_page_size are MiB. */
+static void say_accepted(const struct conf_suboption *suboption, const char *value, char *why, size_t why_bytes)
 {
-	if (suboption->range)
+	const struct conf_option *option = &suboption->option;
+	const char *unit = *option->unit == 'm' ? " MiB" : *option->unit == 'k' ? " KiB" : "";
+	char shown[CONF_SHOWN_BYTES];
+
+	snprintf(why, why_bytes, "%s: \"%s\" is not a whole number from %.0f to %.0f%s", suboption->name,
+		 conf_shown(value, shown), option->min / unit_of(option), floor(option->max / unit_of(option)), unit);
+}
+
+/* memcached's line about a value, or with --check-config, for whole numbers, one with the range. */
+static void say_range(const struct conf *conf, const struct conf_suboption *suboption, const char *value, double number,
+		      char *why, size_t why_bytes)
+{
+	bool whole = suboption->option.type != CONF_TYPE_REAL;
+
+	if (whole && (conf->faults || (!suboption->range && strcmp(suboption->name, "hashpower") != 0)))
+		say_accepted(suboption, value, why, why_bytes);
+	else if (suboption->range)
 		snprintf(why, why_bytes, "%s", suboption->range);
-	else if (strcmp(suboption->name, "hashpower") != 0)
-		snprintf(why, why_bytes, "%s: \"%s\" is out of range", suboption->name, value);
 	else if (number < suboption->option.min)
 		snprintf(why, why_bytes, "Initial hashtable multiplier of %.0f is too low", number);
 	else
@@ -119,7 +134,9 @@ static int set_number(struct conf *conf, const struct conf_suboption *suboption,
 	const char *end;
 
 	if (!parse_number(suboption->form, value, &number, &end)) {
-		if (strcmp(suboption->name, "lru_crawler_tocrawl") == 0)
+		if (conf->faults && option->type != CONF_TYPE_REAL)
+			say_accepted(suboption, value, why, why_bytes);
+		else if (strcmp(suboption->name, "lru_crawler_tocrawl") == 0)
 			snprintf(why, why_bytes, "%s", suboption->range);
 		else
 			snprintf(why, why_bytes, "could not parse argument to %s", suboption->name);
@@ -129,7 +146,7 @@ static int set_number(struct conf *conf, const struct conf_suboption *suboption,
 	if (scaled < 0 && suboption->form == CONF_FORM_LOOSE && option->type == CONF_TYPE_SIZE)
 		scaled += 0x1p32; /* memcached reads an unsigned number: -1 is the largest */
 	if (scaled < option->min || scaled > option->max) {
-		say_range(suboption, value, number, why, why_bytes);
+		say_range(conf, suboption, value, number, why, why_bytes);
 		return FS_EINVAL;
 	}
 	if (*end || end == value)

@@ -50,6 +50,14 @@ const char *conf_origin(const struct conf *conf, const char *name, char text[CON
 	return text;
 }
 
+void conf_tell_option(const struct conf *conf, FILE *err, const char *name)
+{
+	char origin[CONF_ORIGIN_BYTES];
+
+	conf_origin(conf, name, origin);
+	fprintf(err, "%s%s%s: ", origin, *origin ? "" : "--", name);
+}
+
 void conf_tell_each(FILE *err, const char *origin, const char *name, const char *why, bool one_line)
 {
 	fprintf(err, "%s%s%s", origin, name, *name ? ": " : "");

@@ -90,7 +90,7 @@ static char *unquoted(const char *value)
 static int take_pair(void *context, const char *section, const char *name, const char *value)
 {
 	struct file_reader *reader = context;
-	char why[CONF_WHY_BYTES], *text;
+	char why[CONF_WHY_BYTES], shown[CONF_SHOWN_BYTES], *text;
 	const struct conf_row *row;
 	int i;
 
@@ -102,7 +102,7 @@ static int take_pair(void *context, const char *section, const char *name, const
 	}
 	i = conf_find_row(name);
 	if (i < 0) {
-		file_fails(reader, CONF_EXIT_UNKNOWN, "there is no option \"%s\"", name);
+		file_fails(reader, CONF_EXIT_UNKNOWN, "there is no option \"%s\"", conf_shown(name, shown));
 		return 1;
 	}
 	row = &conf_rows[i];

@@ -11,12 +11,14 @@
 #define IPV6_CHARACTERS "0123456789abcdefABCDEF:.%"
 #define PORT_MAX 65535
 
-/* The end of the address in "ADDRESS:PORT" or "[IPV6]:PORT"; NULL when the text has neither form. Only binding shows
-   whether the address exists. */
+/* The end of the address in "ADDRESS:PORT", "[IPV6]:PORT", "*:PORT" or ":PORT"; NULL when the text has none of these forms. Only
+   binding shows whether the address exists. */
 static const char *end_of_address(const char *text)
 {
 	size_t length;
 
+	if (*text == ':' || *text == '*')
+		return text + (*text == '*');
 	if (*text != '[') {
 		length = strspn(text, NAME_CHARACTERS);
 		return length > 0 ? text + length : NULL;
@@ -46,7 +48,7 @@ static bool is_off(const char *text)
 int conf_check_metrics(struct conf *conf, FILE *err)
 {
 	const char *text = conf->metrics_listen, *end = text ? end_of_address(text) : NULL;
-	char origin[CONF_ORIGIN_BYTES];
+	char shown[CONF_SHOWN_BYTES];
 
 	if (is_off(text)) {
 		free(conf->metrics_listen);
@@ -56,10 +58,10 @@ int conf_check_metrics(struct conf *conf, FILE *err)
 	}
 	if (end && port_of(end) >= 0)
 		return 0;
+	conf_tell_option(conf, err, "metrics-listen");
 	fprintf(err,
-		"%s--metrics-listen: \"%s\" is not ADDRESS:PORT, [IPV6]:PORT or off, with a port from 0 (any that is free) "
-		"to %d\n",
-		conf_origin(conf, "metrics-listen", origin), text, PORT_MAX);
+		"\"%s\" is not ADDRESS:PORT, [IPV6]:PORT, *:PORT or off, with a port from 0 (any that is free) to %d\n",
+		conf_shown(text, shown), PORT_MAX);
 	return CONF_EXIT_VALUE;
 }
 
@@ -132,15 +134,14 @@ static bool cache_listens_at(const struct conf *conf, const struct end_point *wa
 int conf_check_ports(struct conf *conf, FILE *err)
 {
 	struct end_point wanted;
-	char origin[CONF_ORIGIN_BYTES];
 
 	if (is_off(conf->metrics_listen) || conf->unix_socket || conf->port == 0)
 		return 0;
 	wanted = end_point_of(conf->metrics_listen, strlen(conf->metrics_listen), 0);
 	if (!cache_listens_at(conf, &wanted))
 		return 0;
-	fprintf(err,
-		"%s--metrics-listen: at %s -p/--port or -l/--listen has the cache listen; take another port, or off\n",
-		conf_origin(conf, "metrics-listen", origin), conf->metrics_listen);
+	conf_tell_option(conf, err, "metrics-listen");
+	fprintf(err, "at %s the cache itself listens, by -p/--port or -l/--listen; take another port, or off\n",
+		conf->metrics_listen);
 	return CONF_EXIT_VALUE;
 }

@@ -25,13 +25,15 @@ int conf_state_paths(struct conf *conf, FILE *err)
 	if (use_environment(conf) != 0)
 		goto out_of_memory;
 	if (conf->journal == CONF_JOURNAL_SYNC && (!conf->state_dir || !conf->flash_path)) {
-		fprintf(err, "--journal=sync: it takes --flash-path and --state-dir\n");
+		conf_tell_option(conf, err, "journal");
+		fprintf(err, "sync takes --flash-path and --state-dir\n");
 		return CONF_EXIT_VALUE;
 	}
 	if (!conf->state_dir || !conf->flash_path || *conf->flash_path == '/')
 		return 0;
 	if (strlen(conf->state_dir) + 1 + strlen(conf->flash_path) > PATH_BYTES) {
-		fprintf(err, "--flash-path: together with --state-dir it is longer than %d bytes\n", PATH_BYTES);
+		conf_tell_option(conf, err, "flash-path");
+		fprintf(err, "together with --state-dir it is longer than %d bytes\n", PATH_BYTES);
 		return CONF_EXIT_VALUE;
 	}
 	if (asprintf(&path, "%s/%s", conf->state_dir, conf->flash_path) < 0)

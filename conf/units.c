@@ -192,6 +192,21 @@ char *units_format_size(uint64_t bytes, char text[UNITS_TEXT_BYTES])
 	return text;
 }
 
+char *units_show_size(uint64_t bytes, char text[UNITS_TEXT_BYTES])
+{
+	static const char *const names[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double shown = (double)bytes / 1024;
+	unsigned name = 0;
+
+	for (; name < 5 && shown >= 1023.995; name++)
+		shown /= 1024;
+	if (bytes < 1024)
+		snprintf(text, UNITS_TEXT_BYTES, "%" PRIu64 " bytes", bytes);
+	else
+		snprintf(text, UNITS_TEXT_BYTES, "%.2f %s", shown, names[name]);
+	return text;
+}
+
 char *units_format_time(uint64_t us, char text[UNITS_TEXT_BYTES])
 {
 	if (us == 0) {

@@ -5,7 +5,8 @@
  * A number has no sign and no exponent. It may have decimals, and is rounded down ("1.5g").
  * Parsers return FS_OK, FS_EINVAL when the text has another form, or FS_ERANGE when the value doesn't fit 64 bits. They
  * write the value on FS_OK only.
- * Formatters write the shortest exact form ("64m", "90s", "0") into the caller's buffer, and return the buffer.
+ * units_format_... write the shortest exact form ("64m", "90s", "0"), units_show_size a rounded one, into the caller's
+ * buffer, and return the buffer.
  */
 #ifndef FS_CONF_UNITS_H
 #define FS_CONF_UNITS_H
@@ -60,6 +61,8 @@ static inline uint64_t units_rate_of(uint64_t bytes_per_second, double dwpd)
 
 /* Formats bytes, with the largest suffix that divides them: "64m". */
 char *units_format_size(uint64_t bytes, char text[UNITS_TEXT_BYTES]);
+/* Writes bytes for a reader, rounded: "1.50 GiB", "64.00 MiB", "512 bytes". */
+char *units_show_size(uint64_t bytes, char text[UNITS_TEXT_BYTES]);
 /* Formats microseconds, with the largest unit that divides them: "90s". */
 char *units_format_time(uint64_t us, char text[UNITS_TEXT_BYTES]);
 /* Formats a rate: "20m/s", "0.3DWPD", or "0". */

@@ -50,6 +50,16 @@ static const char rate_forms[] =
 	", in bytes per second or with a suffix k m g t p, or an endurance: 1200TBW/5y (0.1 to 100 years), "
 	"1DWPD of the flash or 1DWPD/1920g of a drive (0.000001 to 1000 DWPD)";
 
+/* What a number counts, " threads". A size's unit is its suffix. */
+static const char *counted(const struct conf_option *option, char text[32])
+{
+	bool counts =
+		option->type == CONF_TYPE_INT || option->type == CONF_TYPE_COUNT || option->type == CONF_TYPE_REAL;
+
+	snprintf(text, 32, "%s%.30s", counts && *option->unit ? " " : "", counts ? option->unit : "");
+	return text;
+}
+
 const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEPTED_BYTES])
 {
 	static const char *const forms[] = {
@@ -66,7 +76,7 @@ const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEP
 	};
 	bool in_mib = option->type == CONF_TYPE_SIZE && *option->unit == 'm';
 	const char *suffix = in_mib ? ", in MiB or with a suffix k m g t p" : suffixes[option->type];
-	char low[UNITS_TEXT_BYTES], high[UNITS_TEXT_BYTES];
+	char low[UNITS_TEXT_BYTES], high[UNITS_TEXT_BYTES], unit[32];
 
 	switch (option->type) {
 	case CONF_TYPE_FLAG:
@@ -88,11 +98,28 @@ const char *conf_accepted(const struct conf_option *option, char text[CONF_ACCEP
 			snprintf(text, CONF_ACCEPTED_BYTES, "%s", bound_text(option, option->min, low));
 			break;
 		}
-		snprintf(text, CONF_ACCEPTED_BYTES, "%s from %s to %s%s%s%s", forms[option->type],
+		snprintf(text, CONF_ACCEPTED_BYTES, "%s from %s to %s%s%s%s%s", forms[option->type],
 			 bound_text(option, option->min, low), bound_text(option, option->max, high),
-			 suffix ? suffix : "", option->flags & CONF_PAGES ? ", a multiple of 4096" : "",
+			 counted(option, unit), suffix ? suffix : "",
+			 option->flags & CONF_PAGES ? ", a multiple of 4096" : "",
 			 option->flags & CONF_AUTO_WORD ? ", or auto" : "");
 	}
+	return text;
+}
+
+const char *conf_shown(const char *value, char text[CONF_SHOWN_BYTES])
+{
+	size_t at = 0;
+
+	for (; *value && at + 4 + sizeof("...") <= CONF_SHOWN_BYTES; value++) {
+		unsigned char byte = (unsigned char)*value;
+
+		if (byte < ' ' || byte == 0x7f)
+			at += (size_t)snprintf(text + at, CONF_SHOWN_BYTES - at, "\\x%02x", byte);
+		else
+			text[at++] = *value;
+	}
+	snprintf(text + at, CONF_SHOWN_BYTES - at, "%s", *value ? "..." : "");
 	return text;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "conf/units.h"
 #include "segments/segments_internal.h"
 
 #define PIECE_BYTES (4u << 20)
@@ -33,28 +34,27 @@ static bool is_complete(const struct segments *seg)
 	return seg_allocated_bytes(seg) >= seg->device->bytes;
 }
 
-static double in_gib(uint64_t bytes)
-{
-	return (double)bytes / (1 << 30);
-}
-
 void allocate_begin(const struct segments *seg)
 {
+	char left[UNITS_TEXT_BYTES];
+
 	if (!is_complete(seg))
-		log_notice("flash: %.2f GiB of the file are still to be made; segments come into use as they get there",
-			   in_gib(seg->device->bytes - seg_allocated_bytes(seg)));
+		log_notice("flash: %s of the file are still to be made; segments come into use as they get there",
+			   units_show_size(seg->device->bytes - seg_allocated_bytes(seg), left));
 }
 
 static void allocate_tell(struct segments *seg)
 {
 	uint64_t bytes = seg_allocated_bytes(seg), of_bytes = seg->device->bytes;
 	unsigned tenth = (unsigned)((double)bytes / (double)of_bytes * TENTHS);
+	char made[UNITS_TEXT_BYTES], all[UNITS_TEXT_BYTES];
 
 	if (is_complete(seg))
 		log_event(LOG_LEVEL_NOTICE, "flash_allocated", LOG_FIELDS(LOG_NUMBER("BYTES", of_bytes)),
-			  "flash: all %.2f GiB of the file are made", in_gib(of_bytes));
+			  "flash: all %s of the file are made", units_show_size(of_bytes, all));
 	else if (tenth > seg->allocate_tenth)
-		log_info("flash: %.2f of %.2f GiB of the file are made", in_gib(bytes), in_gib(of_bytes));
+		log_info("flash: %s of %s of the file are made", units_show_size(bytes, made),
+			 units_show_size(of_bytes, all));
 	seg->allocate_tenth = tenth;
 }
 
@@ -67,16 +67,16 @@ static bool lacks_room(int error)
 static void allocate_failed(struct segments *seg, int error)
 {
 	int before = atomic_exchange(&seg->allocate_error, error);
+	char made[UNITS_TEXT_BYTES], all[UNITS_TEXT_BYTES];
 
 	seg->allocate_at_ms = clk_now_ms(seg->clock) + RETRY_MS;
 	if (before != error)
-		log_event(
-			LOG_LEVEL_ERROR, "flash_not_allocated",
-			LOG_FIELDS(LOG_TEXT("ERROR", strerror(error)), LOG_NUMBER("BYTES", seg_allocated_bytes(seg))),
-			"flash: the file can't be made longer than %.2f of %.2f GiB: %s; %u of %u segments are used, and "
-			"it is tried again each minute",
-			in_gib(seg_allocated_bytes(seg)), in_gib(seg->device->bytes), strerror(error),
-			seg_allocated(seg), seg->segments);
+		log_event(LOG_LEVEL_ERROR, "flash_not_allocated",
+			  LOG_FIELDS(LOG_TEXT("ERROR", strerror(error)), LOG_NUMBER("BYTES", seg_allocated_bytes(seg))),
+			  "flash: the file can't be made longer than %s of %s: %s; %u of %u segments are used, and "
+			  "it is tried again each minute",
+			  units_show_size(seg_allocated_bytes(seg), made), units_show_size(seg->device->bytes, all),
+			  strerror(error), seg_allocated(seg), seg->segments);
 	if (!lacks_room(error))
 		health_error(seg, "a write of zeros", error);
 }

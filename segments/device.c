@@ -19,6 +19,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/metrics/counters.h"
+#include "conf/units.h"
 #include "segments/device_internal.h"
 
 struct file_dev {
@@ -256,6 +257,7 @@ static int fit_file(struct file_dev *file, const struct seg_config *config)
 	/* The superblock has its place at once. */
 	uint64_t ready = fault_fires(FAULT_device_file_slow) ? DEV_START_BYTES : DEV_READY_BYTES;
 	int error = file_size(file->fd, &file->dev.found_bytes);
+	char wanted[UNITS_TEXT_BYTES];
 
 	if (error == 0 && !config->look_only)
 		error = file_reserve(file->fd, config->flash_bytes, &file->dev.found_bytes);
@@ -264,8 +266,8 @@ static int fit_file(struct file_dev *file, const struct seg_config *config)
 	if (error == 0 && !config->look_only)
 		error = allocate_in_file(&file->dev, ready);
 	if (error != 0) {
-		log_error("flash: %s: no room for %llu bytes: %s", config->path,
-			  (unsigned long long)config->flash_bytes, strerror(-error));
+		log_error("flash: %s: no room for %s: %s", config->path, units_show_size(config->flash_bytes, wanted),
+			  strerror(-error));
 		errno = -error;
 		return FS_ESYS;
 	}

@@ -218,6 +218,7 @@ static void look_if_due(struct segments *seg)
 	uint64_t now_ms = clk_now_ms(seg->clock);
 	enum dev_sight sight;
 	char why[WHY_BYTES];
+	bool was_away;
 
 	if (now_ms < health->look_at_ms)
 		return;
@@ -227,10 +228,13 @@ static void look_if_due(struct segments *seg)
 	device_answered(seg);
 	if (sight == DEV_SHORT)
 		take_offline(seg, why, HEALTH_FILE);
-	if (sight == DEV_AWAY && !health->away)
+	lock_acquire(&seg->health.lock);
+	was_away = health->away[0] != 0;
+	snprintf(health->away, sizeof(health->away), "%s", sight == DEV_AWAY ? why : "");
+	lock_release(&seg->health.lock);
+	if (sight == DEV_AWAY && !was_away)
 		log_event(LOG_LEVEL_WARN, "flash_file_away", LOG_FIELDS(LOG_TEXT("REASON", why)),
 			  "flash: %s; it is used until the daemon ends, and lost then", why);
-	health->away = sight == DEV_AWAY;
 }
 
 /* Whose superblock is this? Another start, or an older copy of the file, has another epoch. */

@@ -558,6 +558,8 @@ struct seg_status {
 	int allocate_error; /* errno of the last try to allocate more; 0: it went well, or there was none */
 	bool offline;
 	char offline_reason[128];
+	/* Why the file is not at its path any more: it is used until it is closed. "": it is there. */
+	char away_reason[128];
 };
 /* Fills out. live counts RECLAIMING segments too. Any thread; takes LOCK_SEGMENT_TABLE and a leaf for a moment, without
    I/O. */

@@ -92,7 +92,7 @@ struct seg_health {
 	uint64_t back_at_ms; /* the device was last back online then */
 	enum health_cause cause; /* of the last time offline */
 	uint64_t look_at_ms; /* the cleaner looks after the file then; cleaner only */
-	bool away; /* the file is not at its path, which was told; cleaner only */
+	char away[128]; /* why the file is not at its path, which was told; "": it is there */
 	uint64_t patience_ms; /* a read that takes longer is no answer; 0: no limit */
 	uint64_t corrupt; /* records that failed their check and are not reported yet */
 	uint64_t corrupt_report_at_ms;

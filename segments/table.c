@@ -292,6 +292,7 @@ void seg_get_status(const struct segments *seg, struct seg_status *out)
 	out->offline = health_offline(seg);
 	if (out->offline)
 		memcpy(out->offline_reason, seg->health.reason, sizeof(out->offline_reason));
+	memcpy(out->away_reason, seg->health.away, sizeof(out->away_reason));
 	lock_release(&mutable->health.lock);
 	out->busy_ms = seg_busy_ms(seg);
 	out->allocated_bytes = seg_allocated_bytes(seg);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/check_config.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "base/log_file.h"
 #include "conf/conf.h"
 #include "server/auth/auth.h"
+#include "server/metrics/metrics.h"
 #include "server/net/net.h"
 #include "server/privileges.h"
 #include "server/store/check.h"
@@ -27,14 +29,17 @@ static void tell_config_fault(struct check *check, const char *option, int exit_
 {
 	char origin[CONF_ORIGIN_BYTES] = "";
 	const char *dashes = option ? "--" : "", *colon = option ? ": " : "";
+	const char *bare = reason + strspn(reason, "-");
 	char named[32] = "";
 
 	if (check->exit_code == 0)
 		check->exit_code = exit_code;
-	if (option || sscanf(reason, "%31[a-z-]", named) == 1)
+	if (option || sscanf(bare, "%31[a-z-]", named) == 1)
 		conf_origin(check->conf, option ? option : named, origin);
-	if (*origin)
+	if (*origin) {
 		dashes = "";
+		reason = option ? reason : bare;
+	}
 	if (log_to_journal())
 		log_error("%s%s%s%s%s", origin, dashes, option ? option : "", colon, reason);
 	else
@@ -81,6 +86,17 @@ static void check_log_file(struct check *check)
 		tell_config_fault(check, "log-file", EX_OSERR, reason + strlen("--log-file: "));
 }
 
+/* A start goes on without it, so that it is no fault: nothing is kept over a stop. */
+static void check_state_dir(const struct check *check)
+{
+	const char *folder = check->conf->state_dir;
+	char origin[CONF_ORIGIN_BYTES];
+
+	if (folder && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0)
+		log_warn("%s--state-dir: %s: %m: nothing can be kept there over a stop",
+			 conf_origin(check->conf, "state-dir", origin), folder);
+}
+
 static void check_model(struct check *check, const struct store_config *store)
 {
 	const struct store_models models = { .given = check->conf->model, .pinned = check->conf->model_pinned };
@@ -90,6 +106,11 @@ static void check_model(struct check *check, const struct store_config *store)
 	if (code != FS_OK)
 		tell_config_fault(check, "model", code == FS_EINVAL ? EX_USAGE : EX_OSERR,
 				  *reason ? reason : fs_strerror(code));
+}
+
+static void tell_metrics_fault(void *context, const char *reason)
+{
+	tell_config_fault(context, NULL, EX_USAGE, reason);
 }
 
 static void check_users(struct check *check)
@@ -113,8 +134,10 @@ int check_config(const struct conf *conf, const struct store_config *store)
 	check_flash(&check, store);
 	check_user(&check);
 	check_log_file(&check);
+	check_state_dir(&check);
 	net_warn_renewal(conf);
 	check_model(&check, store);
 	check_users(&check);
+	metrics_check(conf, tell_metrics_fault, &check);
 	return check.exit_code;
 }

@@ -204,20 +204,25 @@ static void on_second(void *context)
 /* A metrics endpoint that fails to start is only a warning. */
 static void start_metrics(struct server *server)
 {
+	static char trouble[400];
 	const char *address = server->conf->metrics_listen;
 	char reason[256] = "", holder[NET_HOLDER_BYTES];
+	int code = metrics_start(&server->metrics, server, address, reason);
 
-	if (metrics_start(&server->metrics, server, address, reason) != FS_OK) {
-		if (net_find_holder(address, holder, sizeof(holder)))
-			log_warn("no /metrics (--metrics-listen): %s, which is held by %s", reason, holder);
-		else
-			log_warn("no /metrics (--metrics-listen): %s", reason);
+	if (code == FS_OK) {
+		server->metrics_address = metrics_address(server->metrics);
+		if (server->metrics)
+			log_line(strcmp(address, server->metrics_address) == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
+				 "http%s://%s/metrics is for Prometheus",
+				 metrics_has_certificates(server->metrics) ? "s" : "", server->metrics_address);
 		return;
 	}
-	server->metrics_address = metrics_address(server->metrics);
-	if (server->metrics)
-		log_line(strcmp(address, server->metrics_address) == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
-			 "http://%s/metrics is for Prometheus", server->metrics_address);
+	if (code == FS_ESYS && net_find_holder(address, holder, sizeof(holder)))
+		snprintf(trouble, sizeof(trouble), "%s: it is held by %s", reason, holder);
+	else
+		snprintf(trouble, sizeof(trouble), "%s", reason);
+	log_warn("no /metrics: %s%s", code == FS_ESYS ? "--metrics-listen: " : "", trouble);
+	server->metrics_trouble = trouble;
 }
 
 /* Called when all threads except the workers run, and nothing is left to do that only a start does. */

@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/metrics/counters.h"
 #include "conf/conf.h"
+#include "conf/units.h"
 #include "server/admin/reload.h"
 #include "server/conn/server.h"
 #include "server/net/net.h"
@@ -234,13 +235,13 @@ static bool tell_manager(struct service *service, const char *text)
 void service_progress(struct service *service, const char *what, uint64_t bytes, uint64_t of_bytes)
 {
 	uint64_t now_us = clk_now_us(clk_boot());
-	char text[256];
+	char text[256], done[UNITS_TEXT_BYTES], all[UNITS_TEXT_BYTES];
 
 	if (!service->notifies || (service->progress_us && now_us - service->progress_us < PROGRESS_US))
 		return;
 	service->progress_us = now_us;
-	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%u\nSTATUS=%s: %.1f of %.1f GiB", EXTEND_US, what,
-		 (double)bytes / (1 << 30), (double)of_bytes / (1 << 30));
+	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%u\nSTATUS=%s: %s of %s", EXTEND_US, what,
+		 units_show_size(bytes, done), units_show_size(of_bytes, all));
 	tell_manager(service, text);
 }
 
@@ -276,6 +277,7 @@ static bool renew_status(struct service *service, const struct server *server)
 	now.port = server->conf->port < 0 ? net.tcp_port : 0;
 	if (server->metrics_address && strcmp(server->metrics_address, server->conf->metrics_listen) != 0)
 		now.metrics_address = server->metrics_address;
+	now.metrics_trouble = server->metrics_trouble;
 	now.reload_trouble = server->reload ? reload_trouble(server->reload) : NULL;
 	service->hits = hits;
 	service->gets = gets;

@@ -85,6 +85,7 @@ struct service_figures {
 	bool accepting; /* fewer connections than -c are open */
 	uint64_t hits, gets; /* since the last line */
 	const char *metrics_address; /* --metrics-listen has asked for any port; NULL: it hasn't */
+	const char *metrics_trouble; /* why nothing is served there; NULL: it is, or --metrics-listen is off */
 	int port; /* -p -1 has asked for any; 0: it hasn't */
 	const char *reload_trouble; /* why the last SIGHUP failed; NULL or "": it didn't */
 };

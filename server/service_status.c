@@ -8,6 +8,7 @@
 #include "server/service.h"
 
 #include "base/assert.h"
+#include "conf/units.h"
 #include "server/store/move.h"
 #include "server/store/store.h"
 
@@ -44,6 +45,10 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		add_to_status_line(line, "%sflash offline: %s", before, store->segments.offline_reason);
 		before = ", ";
 	}
+	if (store->flash && store->segments.away_reason[0]) {
+		add_to_status_line(line, "%s%s, and is lost when the daemon ends", before, store->segments.away_reason);
+		before = ", ";
+	}
 	if (store->flash && store->segments.busy_ms >= STALLED_MS) {
 		add_to_status_line(line, "%sthe flash device has not answered a write for %" PRIu64 " s", before,
 				   store->segments.busy_ms / 1000);
@@ -74,6 +79,10 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		add_to_status_line(line, "%sthe last reload failed, %.300s", before, figures->reload_trouble);
 		before = ", ";
 	}
+	if (figures->metrics_trouble) {
+		add_to_status_line(line, "%sno /metrics, %.200s", before, figures->metrics_trouble);
+		before = ", ";
+	}
 	if (*before == ',')
 		add_to_status_line(line, "; ");
 }
@@ -91,6 +100,7 @@ void service_status_text(const struct service_figures *figures, char *out, size_
 {
 	const struct store_status *store = figures->store;
 	struct line line = { out, size };
+	char made[UNITS_TEXT_BYTES], all[UNITS_TEXT_BYTES];
 
 	add_troubles(&line, figures);
 	add_to_status_line(&line, "%" PRIu64 " objects", store->curr_items);
@@ -112,7 +122,7 @@ void service_status_text(const struct service_figures *figures, char *out, size_
 				   figures->move->path, figures->move->segments_copied, figures->move->segments);
 	add_ports(&line, figures);
 	if (store->flash && store->segments.allocated_bytes < store->info.flash_bytes)
-		add_to_status_line(&line, "; %.1f of %.1f GiB of the flash file are made",
-				   (double)store->segments.allocated_bytes / (1 << 30),
-				   (double)store->info.flash_bytes / (1 << 30));
+		add_to_status_line(&line, "; %s of %s of the flash file are made",
+				   units_show_size(store->segments.allocated_bytes, made),
+				   units_show_size(store->info.flash_bytes, all));
 }

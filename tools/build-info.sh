@@ -39,6 +39,10 @@ libraries() {
 	library libsystemd libsystemd
 	library libseccomp libseccomp
 	library prometheus-cpp prometheus-cpp-core
+	library libmicrohttpd libmicrohttpd
+	library GnuTLS gnutls
+	library libxcrypt libxcrypt
+	library xxHash libxxhash
 }
 
 if [ "$1" = --commit ]; then

@@ -51,9 +51,12 @@ const char *admin_stats(const struct server *server, const char *words, const ch
 /* "shutdown": asks the daemon to end, as a signal does. Returns at once. Any thread. */
 void admin_shutdown(const struct server *server);
 
+/* Does the daemon serve anything by TLS: clients, or /metrics? Any thread. */
+bool admin_has_certificates(const struct server *server);
 /*
- * "refresh_certs": reads certificates and keys again. Connections that are open keep theirs. FS_OK, or a code with the
- * reason; the old ones stay in use then. Any thread; blocks on files.
+ * "refresh_certs": reads certificates and keys again, those for clients and those of /metrics. Connections that are open keep
+ * theirs. FS_OK, or a code with the first reason; what can't be read leaves the old ones in use. Either is logged. Only with
+ * admin_has_certificates. Any thread; blocks on files.
  */
 FS_MUST_CHECK int admin_refresh_certificates(const struct server *server, char reason[256]);
 

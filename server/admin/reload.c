@@ -12,10 +12,12 @@
 #include "base/log_file.h"
 #include "conf/conf.h"
 #include "conf/units.h"
+#include "server/admin/admin.h"
 #include "server/auth/auth.h"
 #include "server/count/hotkeys.h"
 #include "server/count/observe.h"
 #include "server/count/slow.h"
+#include "server/metrics/metrics.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
 
@@ -244,8 +246,10 @@ void reload_all(struct reload *reload)
 		reload_model(reload);
 	if (server->auth)
 		reload_users(reload);
-	if (server->conf->enable_ssl && net_refresh_certificates(server->net, reason) != FS_OK)
-		keep_trouble(reload, "certificates stay as they were", reason); /* it is in the log */
+	if (metrics_reload_users(server->metrics, reason) != FS_OK)
+		keep_trouble(reload, "users of /metrics stay as they were", reason); /* it is in the log, as below */
+	if (admin_has_certificates(server) && admin_refresh_certificates(server, reason) != FS_OK)
+		keep_trouble(reload, "certificates stay as they were", reason);
 	atomic_store(&reload->status.failed, *reload->trouble != 0);
 	if (*reload->trouble)
 		atomic_fetch_add(&reload->status.failures, 1);

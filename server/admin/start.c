@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Starts and stops the parts behind the reports: counting by application, and the threads of watch and dump. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/events.h"
@@ -12,6 +13,7 @@
 #include "server/count/contents.h"
 #include "server/count/hotkeys.h"
 #include "server/count/observe.h"
+#include "server/metrics/metrics.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
 
@@ -77,7 +79,23 @@ void admin_shutdown(const struct server *server)
 	net_stop(server->net);
 }
 
+bool admin_has_certificates(const struct server *server)
+{
+	return server->conf->enable_ssl || metrics_has_certificates(server->metrics);
+}
+
 int admin_refresh_certificates(const struct server *server, char reason[256])
 {
-	return net_refresh_certificates(server->net, reason);
+	const bool of_metrics = metrics_has_certificates(server->metrics);
+	char other[256] = "";
+	int code = FS_OK, other_code;
+
+	if (server->conf->enable_ssl)
+		code = net_refresh_certificates(server->net, reason);
+	if (!of_metrics)
+		return code;
+	other_code = metrics_refresh_certificates(server->metrics, other);
+	if (code == FS_OK && other_code != FS_OK)
+		memcpy(reason, other, sizeof(other));
+	return code != FS_OK ? code : other_code;
 }

@@ -6,15 +6,16 @@
 #include <stdio.h>
 
 #include "base/events.h"
+#include "base/metrics/rows.h"
 #include "server/count/observe.h"
 
 #define NAME_BYTES (3u * OBSERVE_NAME_MAX + 1u) /* of a name with each byte escaped */
 
-static void app_row(struct stats_out *out, const char *app, const char *name, uint64_t value)
+static void app_row(struct stats_out *out, const char *app, enum row row, uint64_t value)
 {
 	char text[NAME_BYTES + 32];
 
-	snprintf(text, sizeof(text), "%s:%s", app, name);
+	snprintf(text, sizeof(text), "%s:%s", app, row_info(row)->name);
 	stats_add(out, text, "%" PRIu64, value);
 }
 
@@ -22,16 +23,16 @@ static void app_rows(struct stats_out *out, const char *name, const struct obser
 {
 	uint64_t hits = app->dram_hits + app->flash_hits;
 
-	app_row(out, name, "get_count", hits + app->misses);
-	app_row(out, name, "get_hits", hits);
-	app_row(out, name, "flash_hits", app->flash_hits);
-	app_row(out, name, "set_count", app->sets);
-	app_row(out, name, "delete_count", app->deletes);
-	app_row(out, name, "other_count", app->others);
-	app_row(out, name, "value_bytes_read", app->read_bytes);
-	app_row(out, name, "bytes_written", app->written_bytes);
-	app_row(out, name, "dram_hits", app->dram_hits);
-	app_row(out, name, "get_misses", app->misses);
+	app_row(out, name, ROW_APPS_get_count, hits + app->misses);
+	app_row(out, name, ROW_APPS_get_hits, hits);
+	app_row(out, name, ROW_APPS_flash_hits, app->flash_hits);
+	app_row(out, name, ROW_APPS_set_count, app->sets);
+	app_row(out, name, ROW_APPS_delete_count, app->deletes);
+	app_row(out, name, ROW_APPS_other_count, app->others);
+	app_row(out, name, ROW_APPS_value_bytes_read, app->read_bytes);
+	app_row(out, name, ROW_APPS_bytes_written, app->written_bytes);
+	app_row(out, name, ROW_APPS_dram_hits, app->dram_hits);
+	app_row(out, name, ROW_APPS_get_misses, app->misses);
 }
 
 void stats_apps(const struct server *server, struct stats_out *out)
@@ -39,7 +40,7 @@ void stats_apps(const struct server *server, struct stats_out *out)
 	unsigned count = observe_app_count();
 
 	(void)server;
-	stats_add(out, "apps", "%u", count);
+	stats_add(out, row_info(ROW_APPS_apps)->name, "%u", count);
 	for (unsigned i = 0; i <= count; i++) {
 		char name[NAME_BYTES] = "(none)";
 		struct observe_app app;

@@ -8,14 +8,15 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
+#include "base/metrics/rows.h"
 #include "base/resident.h"
 #include "server/count/observe.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
 
-static void memory_row(struct stats_out *out, const char *name, uint64_t bytes)
+static void memory_row(struct stats_out *out, enum row row, uint64_t bytes)
 {
-	stats_add(out, name, "%" PRIu64, bytes);
+	stats_add(out, row_info(row)->name, "%" PRIu64, bytes);
 }
 
 static uint64_t bytes_without(uint64_t bytes, uint64_t part)
@@ -50,39 +51,39 @@ void stats_memory(const struct server *server, struct stats_out *out)
 	resident_read(&resident);
 	untouched = store.untouched + observe_untouched() + net_untouched(server->net);
 	const struct {
-		const char *name;
+		enum row row;
 		uint64_t bytes;
 	} parts[] = {
 		/* These parts are within -m: */
-		{ "items", store.items },
-		{ "tables", store.tables },
-		{ "stripes", store.stripes },
-		{ "index", store.index },
-		{ "filters", store.filters },
-		{ "index_other", store.index_other },
-		{ "segments", store.segments },
-		{ "classifier", store.classifier },
-		{ "plans", store.plans },
-		{ "staging", store.staging },
-		{ "readers", store.readers },
-		{ "journal", store.journal },
+		{ ROW_MEMORY_items, store.items },
+		{ ROW_MEMORY_tables, store.tables },
+		{ ROW_MEMORY_stripes, store.stripes },
+		{ ROW_MEMORY_index, store.index },
+		{ ROW_MEMORY_filters, store.filters },
+		{ ROW_MEMORY_index_other, store.index_other },
+		{ ROW_MEMORY_segments, store.segments },
+		{ ROW_MEMORY_classifier, store.classifier },
+		{ ROW_MEMORY_plans, store.plans },
+		{ ROW_MEMORY_staging, store.staging },
+		{ ROW_MEMORY_readers, store.readers },
+		{ ROW_MEMORY_journal, store.journal },
 		/* These are beside it: */
-		{ "connections", net.client_bytes },
-		{ "other", bytes_without(heap.allocated, store.heap + net.client_bytes) },
-		{ "stacks", resident.stacks },
-		{ "files", bytes_without(resident.files, store.shared) },
+		{ ROW_MEMORY_connections, net.client_bytes },
+		{ ROW_MEMORY_other, bytes_without(heap.allocated, store.heap + net.client_bytes) },
+		{ ROW_MEMORY_stacks, resident.stacks },
+		{ ROW_MEMORY_files, bytes_without(resident.files, store.shared) },
 	};
 
-	memory_row(out, "limit", store.limit);
-	memory_row(out, "charged", store.charged);
+	memory_row(out, ROW_MEMORY_limit, store.limit);
+	memory_row(out, ROW_MEMORY_charged, store.charged);
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		memory_row(out, parts[i].name, parts[i].bytes);
+		memory_row(out, parts[i].row, parts[i].bytes);
 		sum += parts[i].bytes;
 	}
 	sum = bytes_without(sum, untouched);
 	own = allocators_share(&heap, &resident, sum);
-	memory_row(out, "allocator", own);
-	memory_row(out, "untouched", untouched);
-	memory_row(out, "sum", sum + own);
-	memory_row(out, "resident", resident.all);
+	memory_row(out, ROW_MEMORY_allocator, own);
+	memory_row(out, ROW_MEMORY_untouched, untouched);
+	memory_row(out, ROW_MEMORY_sum, sum + own);
+	memory_row(out, ROW_MEMORY_resident, resident.all);
 }

@@ -7,6 +7,7 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -53,14 +54,11 @@ bool auth_check(struct auth *auth, const char *user, size_t user_length, const c
 	return found != 0;
 }
 
-int auth_reload(struct auth *auth, char reason[256])
+static int read_passwords(struct auth *auth, const char *path, char reason[256])
 {
 	struct auth_entries entries, old;
-	int code;
+	int code = auth_file_read(path, auth->key, &entries, reason);
 
-	if (!auth->path)
-		return FS_OK;
-	code = auth_file_read(auth->path, auth->key, &entries, reason);
 	if (code != FS_OK)
 		return code;
 	must(entries.entry); /* also of an empty file: from here on nobody may log in */
@@ -72,15 +70,15 @@ int auth_reload(struct auth *auth, char reason[256])
 	return FS_OK;
 }
 
+int auth_reload(struct auth *auth, char reason[256])
+{
+	return auth->path ? read_passwords(auth, auth->path, reason) : FS_OK;
+}
+
 static int open_passwords(struct auth *auth, const char *path, char reason[256])
 {
-	size_t bytes = strlen(path) + 1;
-
-	auth->path = mem_alloc(bytes);
-	if (!auth->path)
-		return FS_ENOMEM;
-	memcpy(auth->path, path, bytes);
-	return auth_reload(auth, reason);
+	auth->path = conf_absolute(path);
+	return read_passwords(auth, path, reason);
 }
 
 int auth_open(struct auth **out, const struct conf *conf, char reason[256])
@@ -119,7 +117,7 @@ void auth_close(struct auth *auth)
 		auth_sasl_close(auth);
 	auth_entries_free(&auth->entries);
 	lock_fini(&auth->lock);
-	mem_free(auth->path);
+	free(auth->path);
 	OPENSSL_cleanse(auth->key, sizeof(auth->key));
 	mem_free(auth);
 }

@@ -29,7 +29,7 @@ struct auth_entries {
 };
 
 struct auth {
-	char *path; /* of the password file; NULL: none */
+	char *path; /* of the password file, from the root: with -d the daemon leaves its folder; NULL: none */
 	unsigned char key[AUTH_KEY_BYTES];
 	struct lock lock; /* a leaf, covers entries */
 	struct auth_entries entries;

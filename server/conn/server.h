@@ -38,6 +38,7 @@ struct server {
 	const struct reload_status *reload_status; /* likewise */
 	struct metrics *metrics; /* NULL: off */
 	const char *metrics_address; /* that is served; NULL: none */
+	const char *metrics_trouble; /* why it isn't served, though it was asked for; NULL: it is */
 	char *model; /* of --model, as a path from the root; NULL: none */
 	int64_t started_seconds; /* wall clock; the uptime comes from the store's own clock */
 };

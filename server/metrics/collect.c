@@ -157,6 +157,10 @@ VALUE(accepting_connections, from->net.accepting)
 VALUE(certificate_expiry_timestamp_seconds, (double)from->net.certificates_expire_at)
 VALUE(certificate_renewal_successful, !from->net.certificates_failed)
 VALUE(certificate_renewal_failures_total, (double)from->net.certificate_failures)
+VALUE(metrics_certificate_expiry_timestamp_seconds, (double)from->own.certificates_expire_at)
+VALUE(metrics_certificate_renewal_successful, !from->own.renewal_failed)
+VALUE(metrics_certificate_renewal_failures_total, (double)from->own.renewal_failures)
+VALUE(metrics_password_checks_total, (double)from->own.password_checks)
 
 /* ---- memory and objects ------------------------------------------------------------------------- */
 
@@ -215,6 +219,11 @@ VALUE(dram_loaded_items, (double)from->store.dram_loaded)
 VALUE(dram_load_skipped_items, (double)from->store.dram_load_skipped)
 VALUE(dram_load_left_items, (double)from->store.dram_load_left)
 
+static double dram_bytes_per_flash_item(const struct source *from)
+{
+	return from->store.index.used + from->store.index.extents_used ? from->store.dram_bytes_per_flash_item : NAN;
+}
+
 /* ---- flash -------------------------------------------------------------------------------------- */
 
 VALUE(flash_enabled, from->store.flash)
@@ -230,6 +239,7 @@ VALUE(journal_waiting_entries, (double)from->store.journal_waiting)
 VALUE(rebuild_segments, from->store.rebuild_segments)
 VALUE(rebuilt_segments, from->store.rebuilt_segments)
 VALUE(flash_offline, from->store.segments.offline)
+VALUE(flash_file_away, from->store.segments.away_reason[0] != 0)
 VALUE(flash_waited_seconds, (double)from->store.segments.busy_ms / 1000)
 VALUE(flash_size_bytes, (double)from->store.info.flash_bytes)
 VALUE(flash_moving, store_move_is_under_way(&from->move))
@@ -244,8 +254,9 @@ VALUE(hot_threshold_bytes, (double)from->store.hot_threshold_bytes)
 VALUE(index_slots, (double)from->store.index.slots)
 VALUE(index_slots_used, (double)from->store.index.used)
 VALUE(index_slots_uncounted, (double)from->store.index.uncounted)
-VALUE(index_load_ratio, ratio_of((double)from->store.index.used, (double)from->store.index.slots))
-VALUE(dram_bytes_per_flash_item, from->store.dram_bytes_per_flash_item)
+VALUE(index_load_ratio,
+      from->store.index.slots ? (double)from->store.index.used / (double)from->store.index.slots : NAN)
+VALUE(dram_bytes_per_flash_item, dram_bytes_per_flash_item(from))
 VALUE(filter_false_positive_ratio, from->store.index.filter_false_positive)
 VALUE(filters_left_segments, from->store.filters_left)
 VALUE(filter_units, from->store.filter_units)
@@ -262,7 +273,7 @@ void show_segments(const struct source *from)
 }
 
 VALUE(segment_size_bytes, (double)from->store.info.segment_bytes)
-VALUE(segment_fill_ratio, from->store.segments.fill)
+VALUE(segment_fill_ratio, from->store.segments.live ? from->store.segments.fill : NAN)
 VALUE(segment_residence_seconds, (double)from->store.segments.residence_ms / 1e3)
 VALUE(candidates, (double)from->store.candidates)
 VALUE(candidate_bytes, (double)from->store.candidate_bytes)
@@ -296,7 +307,8 @@ void show_flash_write_rate_bytes_per_second(const struct source *from)
 
 void show_flash_write_budget_used_ratio(const struct source *from)
 {
-	show_rates(from, METRIC_flash_write_budget_used_ratio, (double)from->store.write_limit);
+	if (from->store.write_limit)
+		show_rates(from, METRIC_flash_write_budget_used_ratio, (double)from->store.write_limit);
 }
 
 void show_clwa_ratio(const struct source *from)
@@ -364,6 +376,7 @@ void metrics_collect(const struct server *server, const struct metrics_sink *sin
 	store_get_status(server->store, &from.store);
 	store_move_get_status(server->store, &from.move);
 	net_get_status(server->net, &from.net);
+	metrics_get_status(server->metrics, &from.own);
 	getrusage(RUSAGE_SELF, &from.usage);
 	for (enum metric metric = 0; metric < METRIC_COUNT; metric++) {
 		const struct metric_info *info = metric_info(metric);

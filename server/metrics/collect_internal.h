@@ -26,6 +26,7 @@ struct source {
 	struct store_status store;
 	struct store_move_status move;
 	struct net_status net;
+	struct metrics_status own; /* of the endpoint itself */
 	struct rusage usage;
 };
 

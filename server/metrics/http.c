@@ -1,42 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The HTTP side: libmicrohttpd's thread answers GET and HEAD of three pages.
- */
+/* The HTTP side: libmicrohttpd's thread answers GET and HEAD of three pages, by TLS and with a login where they are asked for. */
 #include "server/metrics/metrics.h"
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include <openssl/crypto.h>
+
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "server/conn/server.h"
+#include "server/metrics/certs.h"
 #include "server/metrics/metrics_internal.h"
+#include "server/metrics/users.h"
 #include "server/store/store.h"
 
 /* A silent client holds a connection until PATIENCE_SECONDS are over; with CONNECTIONS of them the next one waits. */
 #define CONNECTIONS 64u
 #define PATIENCE_SECONDS 3u
-#define BACKLOG 64
 /* For each connection: request line, headers and what is left of an answer's header. */
 #define CONNECTION_BYTES 16384
 #define TEXT "text/plain; charset=utf-8"
 #define PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"
+#define REALM "flashield"
 
 struct metrics {
-	const struct server *server; /* constant */
-	struct MHD_Daemon *http; /* constant once it is started */
-	_Atomic int serving; /* enum metrics_serving; any thread */
-	char address[300]; /* constant once it is started */
+	/* Constant once it is started: */
+	const struct server *server;
+	struct MHD_Daemon *http;
+	struct certs *certs; /* NULL: no TLS */
+	struct users *users; /* NULL: nobody has to log in */
+	char address[METRICS_ADDRESS_BYTES];
+	/* Any thread: */
+	_Atomic int serving; /* enum metrics_serving */
+	_Atomic bool renewal_failed; /* the last one */
+	_Atomic uint64_t renewal_failures;
 };
 
 /* ---- the pages -------------------------------------------------------------------------------- */
@@ -66,11 +73,62 @@ static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, c
 	return answer(connection, status, TEXT, (char *)(uintptr_t)text, strlen(text), MHD_RESPMEM_MUST_COPY);
 }
 
+/* ---- logging in --------------------------------------------------------------------------------- */
+
+static void wipe(char *text)
+{
+	if (text)
+		OPENSSL_cleanse(text, strlen(text));
+	MHD_free(text);
+}
+
+static enum users_check check_login(const struct metrics *metrics, struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	char *password = NULL, *name;
+	enum users_check result = USERS_WRONG;
+
+	if (!metrics->users)
+		return USERS_RIGHT;
+	name = MHD_basic_auth_get_username_password(connection, &password);
+	if (name && password)
+		result = users_check(metrics->users, name, password, from ? from->client_addr : NULL);
+	wipe(password);
+	wipe(name);
+	return result;
+}
+
+static enum MHD_Result refuse_login(struct MHD_Connection *connection, enum users_check why)
+{
+	static const char later[] = "too many passwords to check, come again in a second\n", wrong[] = "log in\n";
+	const char *text = why == USERS_LATER ? later : wrong;
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(strlen(text), (char *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result result = MHD_NO;
+
+	if (!response)
+		return MHD_NO;
+	if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, TEXT) == MHD_YES) {
+		if (why == USERS_WRONG)
+			result = MHD_queue_basic_auth_fail_response(connection, REALM, response);
+		else if (MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1") == MHD_YES)
+			result = MHD_queue_response(connection, MHD_HTTP_TOO_MANY_REQUESTS, response);
+	}
+	MHD_destroy_response(response);
+	return result;
+}
+
+/* ---- pages of the daemon ------------------------------------------------------------------------ */
+
 static enum MHD_Result show_metrics(const struct metrics *metrics, struct MHD_Connection *connection)
 {
+	enum users_check login = check_login(metrics, connection);
 	size_t length = 0;
-	char *text = metrics_text(metrics->server, &length);
+	char *text;
 
+	if (login != USERS_RIGHT)
+		return refuse_login(connection, login);
+	text = metrics_text(metrics->server, &length);
 	if (!text)
 		return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "memory is out\n");
 	return answer(connection, MHD_HTTP_OK, PROMETHEUS, text, length, MHD_RESPMEM_MUST_FREE);
@@ -96,8 +154,13 @@ static enum MHD_Result show_ready(struct metrics *metrics, struct MHD_Connection
 	const int serving = atomic_load_explicit(&metrics->serving, memory_order_relaxed);
 	char flash[512], text[600];
 
-	describe_flash(metrics->server, flash, sizeof(flash));
-	snprintf(text, sizeof(text), "%s\nflash: %s\n", words[serving], flash);
+	/* A probe doesn't log in. What the flash is like is for users alone. */
+	if (check_login(metrics, connection) == USERS_RIGHT) {
+		describe_flash(metrics->server, flash, sizeof(flash));
+		snprintf(text, sizeof(text), "%s\nflash: %s\n", words[serving], flash);
+	} else {
+		snprintf(text, sizeof(text), "%s\n", words[serving]);
+	}
 	return say(connection, serving == METRICS_SERVES ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, text);
 }
 
@@ -132,108 +195,127 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *context, cons
 	log_debug("--metrics-listen: %s", text);
 }
 
-/* ---- the socket ------------------------------------------------------------------------------- */
-
-/* Listens on one of the addresses that a name has. The socket, or -1 with errno. */
-static int listen_on(const struct addrinfo *found)
-{
-	const int one = 1;
-	int fd = -1, error = EADDRNOTAVAIL;
-
-	for (; found && fd < 0; found = found->ai_next) {
-		fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
-		    bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
-			break;
-		error = errno;
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
-	}
-	errno = error;
-	return fd;
-}
-
-/* "ADDR:PORT" or "[ADDR]:PORT" -> a socket that listens, or -1 with the reason. */
-static int open_socket(const char *address, char reason[256])
-{
-	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-	const char *colon = strrchr(address, ':');
-	const bool brackets = address[0] == '[';
-	struct addrinfo *found = NULL;
-	char host[256];
-	int code, fd;
-
-	snprintf(host, sizeof(host), "%.*s", (int)(colon - address - 2 * brackets), address + brackets);
-	code = getaddrinfo(host, colon + 1, &hints, &found);
-	if (code != 0) {
-		snprintf(reason, 256, "%s: %s", address, code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
-		return -1;
-	}
-	fd = listen_on(found);
-	if (fd < 0)
-		snprintf(reason, 256, "%s: %s", address, strerror(errno));
-	freeaddrinfo(found);
-	return fd;
-}
-
-/* Port 0 becomes the port that the kernel has chosen. */
-static void name_address(struct metrics *metrics, const char *address, int fd)
-{
-	const char *colon = strrchr(address, ':');
-	struct sockaddr_storage bound;
-	socklen_t length = sizeof(bound);
-	char port[NI_MAXSERV];
-
-	if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0 ||
-	    getnameinfo((struct sockaddr *)&bound, length, NULL, 0, port, sizeof(port), NI_NUMERICSERV) != 0)
-		snprintf(port, sizeof(port), "%s", colon + 1);
-	snprintf(metrics->address, sizeof(metrics->address), "%.*s:%s", (int)(colon - address), address, port);
-}
-
 /* ---- start and stop --------------------------------------------------------------------------- */
+
+/* Gives each connection the certificates that are in use at its start. */
+static void on_connection(void *context, struct MHD_Connection *connection, void **held,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	struct metrics *metrics = context;
+	const union MHD_ConnectionInfo *info;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		certs_release(*held);
+		*held = NULL;
+		return;
+	}
+	info = metrics->certs ? MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION) : NULL;
+	*held = info && info->tls_session ? certs_hold(metrics->certs, info->tls_session) : NULL;
+}
 
 /* The thread inherits the mask: signals are the main thread's. */
 static struct MHD_Daemon *start_http(struct metrics *metrics, int fd)
 {
+	const unsigned tls = metrics->certs ? MHD_USE_TLS : 0;
+	const struct MHD_OptionItem of_tls[] = {
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (char *)(uintptr_t)CERTS_PRIORITIES },
+		{ MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)(uintptr_t)certs_placeholder() },
+		{ MHD_OPTION_END, 0, NULL },
+	};
 	sigset_t all, before;
 	struct MHD_Daemon *http;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	http = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+	http = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG | tls, 0, NULL, NULL,
 				on_request, metrics, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
 				MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
 				MHD_OPTION_CONNECTION_TIMEOUT, PATIENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-				(size_t)CONNECTION_BYTES, MHD_OPTION_END);
+				(size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, metrics,
+				MHD_OPTION_ARRAY, tls ? of_tls : of_tls + 2, MHD_OPTION_END);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return http;
+}
+
+static void metrics_free(struct metrics *metrics)
+{
+	certs_close(metrics->certs);
+	users_close(metrics->users);
+	mem_free(metrics);
+}
+
+/* What the options ask for beside an address. */
+static int open_access(struct metrics *metrics, const struct conf *conf, char reason[256])
+{
+	int code = certs_open(&metrics->certs, conf, reason);
+
+	if (code == FS_OK && conf->metrics_auth_file)
+		code = users_open(&metrics->users, conf->metrics_auth_file, clk_boot(), reason);
+	return code;
+}
+
+static bool is_loopback(const char *address)
+{
+	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 ||
+	       strncmp(address, "localhost:", 10) == 0;
+}
+
+static int start_at(struct metrics *metrics, const char *address, char reason[256])
+{
+	int fd = metrics_socket(address, reason);
+
+	if (fd < 0)
+		return FS_ESYS;
+	metrics_socket_name(fd, address, metrics->address);
+	metrics->http = start_http(metrics, fd);
+	if (metrics->http)
+		return FS_OK;
+	snprintf(reason, 256, "%s: the HTTP server does not start: %s", address, strerror(errno));
+	close(fd);
+	return FS_ESYS;
 }
 
 int metrics_start(struct metrics **out, const struct server *server, const char *address, char reason[256])
 {
 	struct metrics *metrics;
-	int fd;
+	int code;
 
 	*out = NULL;
 	if (strcmp(address, "off") == 0)
 		return FS_OK;
-	fd = open_socket(address, reason);
-	if (fd < 0)
-		return FS_ESYS;
-	metrics = mem_must_zalloc(sizeof(*metrics));
+	*out = metrics = mem_must_zalloc(sizeof(*metrics)); /* before the thread looks for it */
 	metrics->server = server;
-	name_address(metrics, address, fd);
-	metrics->http = start_http(metrics, fd);
-	if (!metrics->http) {
-		snprintf(reason, 256, "%s: the HTTP server does not start: %s", address, strerror(errno));
-		close(fd);
-		mem_free(metrics);
-		return FS_ESYS;
+	code = open_access(metrics, server->conf, reason);
+	if (code == FS_OK)
+		code = start_at(metrics, address, reason);
+	if (code != FS_OK) {
+		*out = NULL;
+		metrics_free(metrics);
+		return code;
 	}
-	*out = metrics;
+	if (metrics->users && !metrics->certs && !is_loopback(address))
+		log_warn("--metrics-auth-file: passwords for %s come in plain text, as there is no --metrics-tls-cert",
+			 metrics->address);
 	return FS_OK;
 }
+
+void metrics_check(const struct conf *conf, metrics_fault_fn *fault, void *context)
+{
+	struct certs *certs = NULL;
+	struct users *users = NULL;
+	char reason[256] = "";
+
+	if (strcmp(conf->metrics_listen, "off") == 0)
+		return;
+	if (certs_open(&certs, conf, reason) != FS_OK)
+		fault(context, reason);
+	if (conf->metrics_auth_file && users_open(&users, conf->metrics_auth_file, clk_boot(), reason) != FS_OK)
+		fault(context, reason);
+	certs_close(certs);
+	users_close(users);
+}
+
+/* ---- while it serves ---------------------------------------------------------------------------- */
 
 const char *metrics_address(const struct metrics *metrics)
 {
@@ -246,10 +328,51 @@ void metrics_set_serving(struct metrics *metrics, enum metrics_serving serving)
 		atomic_store_explicit(&metrics->serving, serving, memory_order_relaxed);
 }
 
+bool metrics_has_certificates(const struct metrics *metrics)
+{
+	return metrics && metrics->certs;
+}
+
+int metrics_refresh_certificates(struct metrics *metrics, char reason[256])
+{
+	int code = certs_reload(metrics->certs, reason);
+
+	atomic_store(&metrics->renewal_failed, code != FS_OK);
+	if (code == FS_OK) {
+		log_notice("certificates and keys of /metrics were read again");
+		return FS_OK;
+	}
+	atomic_fetch_add(&metrics->renewal_failures, 1);
+	log_warn("certificates and keys of /metrics stay as they were: %s", reason);
+	return code;
+}
+
+int metrics_reload_users(struct metrics *metrics, char reason[256])
+{
+	int code = metrics && metrics->users ? users_reload(metrics->users, reason) : FS_OK;
+
+	if (code != FS_OK)
+		log_warn("users of /metrics stay as they were: %s", reason);
+	else if (metrics && metrics->users)
+		log_notice("users of /metrics were read again");
+	return code;
+}
+
+void metrics_get_status(const struct metrics *metrics, struct metrics_status *out)
+{
+	*out = (struct metrics_status){ 0 };
+	if (!metrics)
+		return;
+	out->certificates_expire_at = certs_expire_at(metrics->certs);
+	out->renewal_failed = atomic_load(&metrics->renewal_failed);
+	out->renewal_failures = atomic_load(&metrics->renewal_failures);
+	out->password_checks = metrics->users ? users_bcrypt_runs(metrics->users) : 0;
+}
+
 void metrics_stop(struct metrics *metrics)
 {
 	if (!metrics)
 		return;
 	MHD_stop_daemon(metrics->http); /* it closes the socket and all connections */
-	mem_free(metrics);
+	metrics_free(metrics);
 }

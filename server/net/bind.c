@@ -283,13 +283,21 @@ static int bind_unix(struct net *net, char reason[256])
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	const struct reception reception = reception_of(net, CONF_LISTEN_TLS_OFF, conf->binding_protocol);
 	struct stat old;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	char holder[HOLDER_BYTES];
 	mode_t mask;
 	bool ok;
+	int fd;
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", conf->unix_socket);
+	if (holder_of_unix(&address, holder, sizeof(holder))) {
+		errno = EADDRINUSE;
+		snprintf(reason, 256, "failed to listen on UNIX socket: %s: %m: it is held by %s", conf->unix_socket,
+			 holder);
+		return FS_ESYS;
+	}
 	if (lstat(conf->unix_socket, &old) == 0 && S_ISSOCK(old.st_mode))
 		unlink(conf->unix_socket);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	mask = umask((mode_t)~conf->unix_mask & 0777);
 	ok = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
 	if (ok) {
@@ -309,7 +317,7 @@ static int refuse_no_ports(const struct conf *conf, char reason[256])
 	if (conf->port != 0 || conf->udp_port != 0)
 		return FS_OK;
 	snprintf(reason, 256, "nothing to listen on: both ports are 0 and there is no UNIX socket");
-	return FS_EINVAL;
+	return FS_ERANGE;
 }
 
 int bind_all(struct net *net, char reason[256])

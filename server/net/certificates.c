@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,8 +16,14 @@
 #include "conf/conf.h"
 #include "server/net/net_internal.h"
 
+/* As the options name them, or from the root: with -d the daemon leaves its folder before it reads them again. */
+struct certificate_files {
+	char *chain, *key, *authorities; /* key: may be the chain's file; authorities: NULL for none */
+};
+
 struct certificates {
 	const struct conf *conf;
+	struct certificate_files files; /* from the root; constant */
 	struct lock lock;
 	SSL_CTX *context; /* covered by lock; each session keeps its own alive */
 	_Atomic uint64_t read_at;
@@ -97,10 +104,17 @@ static void set_up_context(SSL_CTX *context, const struct conf *conf)
 	set_verification(context, conf->ssl_verify_mode);
 }
 
-static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256])
+static struct certificate_files files_of(const struct conf *conf)
 {
-	const char *chain = conf->ssl_chain_cert, *key = conf->ssl_key ? conf->ssl_key : chain;
-	const char *authorities = conf->ssl_ca_cert;
+	return (struct certificate_files){ .chain = conf->ssl_chain_cert,
+					   .key = conf->ssl_key ? conf->ssl_key : conf->ssl_chain_cert,
+					   .authorities = conf->ssl_ca_cert };
+}
+
+static int read_files(SSL_CTX *context, const struct conf *conf, const struct certificate_files *files,
+		      char reason[256])
+{
+	const char *chain = files->chain, *key = files->key, *authorities = files->authorities;
 
 	if (!chain) {
 		snprintf(reason, 256, "Error loading the certificate chain: TLS (-Z) needs -o ssl_chain_cert");
@@ -125,7 +139,8 @@ static int read_files(SSL_CTX *context, const struct conf *conf, char reason[256
 }
 
 /* serving: a key's passphrase can't be asked for on a terminal. */
-static int make_context(SSL_CTX **out, const struct conf *conf, bool serving, char reason[256])
+static int make_context(SSL_CTX **out, const struct conf *conf, const struct certificate_files *files, bool serving,
+			char reason[256])
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
 	int code;
@@ -137,7 +152,7 @@ static int make_context(SSL_CTX **out, const struct conf *conf, bool serving, ch
 	if (serving)
 		SSL_CTX_set_default_passwd_cb(context, no_passphrase);
 	set_up_context(context, conf);
-	code = read_files(context, conf, reason);
+	code = read_files(context, conf, files, reason);
 	if (code == FS_OK)
 		*out = context;
 	else
@@ -203,13 +218,17 @@ void certificates_get_status(const struct certificates *certificates, struct net
 int certificates_open(struct certificates **out, const struct conf *conf, char reason[256])
 {
 	struct certificates *certificates = mem_must_zalloc(sizeof(*certificates));
-	int code = make_context(&certificates->context, conf, false, reason);
+	const struct certificate_files files = files_of(conf);
+	int code = make_context(&certificates->context, conf, &files, false, reason);
 
 	if (code != FS_OK) {
 		mem_free(certificates);
 		return code;
 	}
 	certificates->conf = conf;
+	certificates->files.chain = conf_absolute(files.chain);
+	certificates->files.key = conf_absolute(files.key);
+	certificates->files.authorities = files.authorities ? conf_absolute(files.authorities) : NULL;
 	lock_init(&certificates->lock, LOCK_LEAF);
 	atomic_init(&certificates->read_at, (uint64_t)clk_wall_seconds());
 	atomic_init(&certificates->expires_at, context_expiry(certificates->context));
@@ -222,6 +241,9 @@ void certificates_close(struct certificates *certificates)
 	if (!certificates)
 		return;
 	SSL_CTX_free(certificates->context);
+	free(certificates->files.chain);
+	free(certificates->files.key);
+	free(certificates->files.authorities);
 	lock_fini(&certificates->lock);
 	mem_free(certificates);
 }
@@ -229,7 +251,7 @@ void certificates_close(struct certificates *certificates)
 int certificates_refresh(struct certificates *certificates, char reason[256])
 {
 	SSL_CTX *fresh, *old;
-	int code = make_context(&fresh, certificates->conf, true, reason);
+	int code = make_context(&fresh, certificates->conf, &certificates->files, true, reason);
 
 	atomic_store(&certificates->failed, code != FS_OK);
 	if (code != FS_OK) {

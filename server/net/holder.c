@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -181,6 +182,17 @@ static void read_present_user(struct holder *holder, const char *pid)
 		fclose(file);
 }
 
+static void name_process(struct holder *holder, const char *pid)
+{
+	char path[64];
+
+	holder->pid = atol(pid);
+	snprintf(path, sizeof(path), "/proc/%.16s/comm", pid);
+	read_first_line(path, holder->name, sizeof(holder->name));
+	find_unit(pid, holder->unit, sizeof(holder->unit));
+	read_present_user(holder, pid);
+}
+
 /*
  * Finds the process by its socket, if we may look into it. Otherwise it is taken for the only process of its user, as a
  * service's mostly is. That guess isn't made for root, who has many, nor for our own user, whose processes we can look
@@ -192,7 +204,7 @@ static void find_process(struct holder *holder, uint64_t inode)
 	const struct dirent *entry;
 	bool guess = holder->uid != 0 && holder->uid != geteuid();
 	unsigned suspects = 0;
-	char pid[17] = "", path[64];
+	char pid[17] = "";
 
 	while (folder && (entry = readdir(folder))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
@@ -209,11 +221,7 @@ static void find_process(struct holder *holder, uint64_t inode)
 		closedir(folder);
 	if (suspects != 1)
 		return;
-	holder->pid = atol(pid);
-	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	read_first_line(path, holder->name, sizeof(holder->name));
-	find_unit(pid, holder->unit, sizeof(holder->unit));
-	read_present_user(holder, pid);
+	name_process(holder, pid);
 }
 
 /* ---- what the port answers -------------------------------------------------------------------- */
@@ -323,12 +331,37 @@ bool holder_find(int type, const struct sockaddr *address, char *out, size_t siz
 	return true;
 }
 
+bool holder_of_unix(const struct sockaddr_un *address, char *out, size_t size)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct holder holder = { 0 };
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	char pid[17];
+	/* EAGAIN: somebody listens, and has not accepted as many as may wait. */
+	bool connected = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0,
+	     held = connected || (fd >= 0 && errno == EAGAIN);
+
+	if (connected && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid > 0) {
+		holder.uid = peer.uid;
+		snprintf(pid, sizeof(pid), "%ld", (long)peer.pid);
+		name_process(&holder, pid);
+		find_holder_user(&holder);
+		describe_holder(&holder, out, size);
+	} else {
+		snprintf(out, size, "another process");
+	}
+	if (fd >= 0)
+		close(fd);
+	return held;
+}
+
 bool net_find_holder(const char *address, char *out, size_t size)
 {
-	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM }, *list;
+	struct addrinfo hints = { .ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM }, *list;
 	const char *colon = strrchr(address, ':');
 	size_t brackets = *address == '[';
-	char host[64];
+	char host[256];
 	bool found;
 
 	if (!colon || (size_t)(colon - address) >= sizeof(host) || (size_t)(colon - address) < 2 * brackets)

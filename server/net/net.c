@@ -200,10 +200,7 @@ static void end_serving(struct net *net)
 		worker_stop(&net->workers[i]);
 	udp_stop(net);
 	for (unsigned i = 0; i < net->worker_count; i++)
-		worker_fini(&net->workers[i]);
-	mem_free(net->workers);
-	net->workers = NULL;
-	net->worker_count = 0;
+		worker_fini(&net->workers[i]); /* net_close frees it: a scrape may be reading the figures */
 	for (unsigned i = 0; i < sizeof(net->signals) / sizeof(net->signals[0]); i++)
 		if (event_initialized(&net->signals[i]))
 			event_del(&net->signals[i]);
@@ -250,6 +247,7 @@ void net_close(struct net *net)
 	if (net->wake_fd >= 0)
 		close(net->wake_fd);
 	certificates_close(net->certificates);
+	mem_free(net->workers);
 	mem_free(net);
 }
 

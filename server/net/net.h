@@ -51,7 +51,8 @@ struct net_setup {
  *
  * FS_OK: *out is the caller's, to be closed with net_close.
  * FS_ESYS (errno), FS_EINVAL: reason has the address and errno's text.
- * FS_ERANGE: certificates or ciphers of TLS, which are read first, can't be used; reason says which.
+ * FS_ERANGE: certificates or ciphers of TLS, which are read first, can't be used; or the options name no socket at all. reason
+ * says which.
  */
 FS_MUST_CHECK int net_listen(struct net **out, const struct net_setup *setup, char reason[256]);
 
@@ -95,8 +96,9 @@ FS_MUST_CHECK int net_refresh_certificates(struct net *net, char reason[256]);
 void net_warn_renewal(const struct conf *conf);
 
 #define NET_HOLDER_BYTES 128
-/* Describes the process that listens at a numeric "ADDRESS:PORT" or "[IPV6]:PORT", like "process 12 (memcached), user
-   memcache". Returns false, with out unchanged, if nobody is found. Main thread, at the start; reads much of /proc. */
+/* Describes the process that listens at "ADDRESS:PORT" or "[IPV6]:PORT", like "process 12 (memcached), user
+   memcache". Returns false, with out unchanged, if nobody is found. Main thread, at the start; reads much of /proc, and may ask
+   for the name's address. */
 FS_MUST_CHECK bool net_find_holder(const char *address, char *out, size_t size);
 
 /* Closes the listening sockets and frees everything, after net_serve. NULL is nothing. Main thread. */

@@ -238,8 +238,9 @@ struct net {
 	bool hurried; /* a second signal came meanwhile */
 	atomic_bool
 		waiting; /* not accepting until a connection closes; the worker that closes it wakes the main thread */
-	struct worker *workers;
-	unsigned worker_count, next_worker;
+	struct worker *workers; /* from net_serve to net_close */
+	_Atomic unsigned worker_count; /* of these that are made; raised by the main thread when one is */
+	unsigned next_worker;
 	int tcp_port;
 	char *unix_path; /* to be removed */
 	bool accepting;
@@ -468,6 +469,11 @@ FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
  */
 #define HOLDER_BYTES NET_HOLDER_BYTES
 FS_MUST_CHECK bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
+
+struct sockaddr_un;
+/* Does somebody listen on this UNIX socket? Then out has the process, as above; it is "another process" if that can't be
+   seen. Main thread, at the start; connects, and closes at once. */
+FS_MUST_CHECK bool holder_of_unix(const struct sockaddr_un *address, char *out, size_t size);
 
 /* Binds the sockets; nothing is accepted yet. FS_OK, or bind_all's codes with the reason. */
 FS_MUST_CHECK int listen_open(struct net *net, char reason[256]);

@@ -175,11 +175,10 @@ enum text_step text_refresh_certs(struct conn *conn, const struct text_command *
 	char reason[256] = "";
 
 	(void)command;
-	if (!conn->server->conf->enable_ssl)
+	if (!admin_has_certificates(conn->server))
 		return text_say(conn, "Error TLS not enabled\r\n");
 	if (admin_refresh_certificates(conn->server, reason) == FS_OK)
 		return text_say(conn, "OK\r\n");
-	log_warn("certificates and keys stay as they were: %s", reason);
 	conn_put_text(conn, "Error ");
 	conn_put(conn, reason, (uint32_t)strlen(reason));
 	return text_say(conn, "\r\n");

@@ -75,6 +75,12 @@ int store_check(const struct store_config *config, char reason[256])
 		code = check_path(config->flash_path, reason);
 		if (code == FS_OK)
 			code = sizing_make(config, &sizing, reason);
+		if (code == FS_OK && !config->flash_min_free &&
+		    seg_free_bytes(config->flash_path, sizing.flash_used) < sizing.flash_used) {
+			errno = ENOSPC;
+			sizing_no_room(config->flash_path, sizing.flash_used, reason);
+			code = FS_ESYS;
+		}
 		if (code == FS_OK && config->region_dir)
 			code = check_region(config, reason);
 	}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "conf/units.h"
 #include "server/store/cleaner/cleaner.h"
 #include "server/store/cleaner/saved_items.h"
 #include "server/store/request/sketch.h"
@@ -43,23 +44,24 @@ void store_config_init(struct store_config *config)
 
 static void open_log_start(const struct store *store, const struct sizing *sizing)
 {
-	char more[160] = "";
+	char more[160] = "", unused[UNITS_TEXT_BYTES], flash[UNITS_TEXT_BYTES], segment[UNITS_TEXT_BYTES],
+	     index[UNITS_TEXT_BYTES];
 
+	units_show_size(sizing->flash_given - sizing->flash_used, unused);
 	if (sizing->flash_used < sizing->flash_given && sizing->segments == SEG_MAX_SEGMENTS)
-		snprintf(more, sizeof(more),
-			 "; %.1f GiB of the flash stay unused, because there are at most %u segments",
-			 (double)(sizing->flash_given - sizing->flash_used) / (1 << 30), SEG_MAX_SEGMENTS);
+		snprintf(more, sizeof(more), "; %s of the flash stay unused, because there are at most %u segments",
+			 unused, SEG_MAX_SEGMENTS);
 	else if (sizing->flash_used < sizing->flash_given)
-		snprintf(more, sizeof(more), "; %.1f GiB of the flash stay unused; -m %llu would use all of it",
-			 (double)(sizing->flash_given - sizing->flash_used) / (1 << 30),
+		snprintf(more, sizeof(more), "; %s of the flash stay unused; -m %llu would use all of it", unused,
 			 (unsigned long long)((sizing->memory_for_all >> 20) + 1));
 	else if (sizing->memory_for_all > store->config.memory_bytes)
 		snprintf(more, sizeof(more), "; with objects of %u bytes it takes -m %llu to use all of it",
 			 store->config.flash_object_bytes, (unsigned long long)((sizing->memory_for_all >> 20) + 1));
-	log_notice("flash: %s, %.2f GiB in %u segments of %.2f MiB; the index begins with %.2f MiB (tag %u bits)%s",
-		   store->flash_path, (double)store->flash_capacity / (1 << 30), sizing->segments,
-		   (double)store->segment_bytes / (1 << 20),
-		   (double)(sizing->buckets * FIDX_BUCKET_SLOTS * sizeof(uint32_t)) / (1 << 20), store->tag_bits, more);
+	log_notice("flash: %s, %s in %u segments of %s; the index begins with %s (tag %u bits)%s", store->flash_path,
+		   units_show_size(store->flash_capacity, flash), sizing->segments,
+		   units_show_size(store->segment_bytes, segment),
+		   units_show_size(sizing->buckets * FIDX_BUCKET_SLOTS * sizeof(uint32_t), index), store->tag_bits,
+		   more);
 }
 
 /* ---- tuning -------------------------------------------------------------------------------------- */
@@ -182,8 +184,10 @@ static int open_classifier(struct store *store)
 /* With --flash-min-free the operator accepts a store without flash: a cache in DRAM is better than none. */
 static int open_without_flash(struct store *store, uint64_t wanted, const char *cause)
 {
-	snprintf(store->without_flash, sizeof(store->without_flash), "%s is not used, a file of %.2f GiB: %s",
-		 store->flash_path, (double)wanted / (1 << 30), cause);
+	char size[UNITS_TEXT_BYTES];
+
+	snprintf(store->without_flash, sizeof(store->without_flash), "%s is not used, a file of %s: %s",
+		 store->flash_path, units_show_size(wanted, size), cause);
 	log_warn("flash: %s: all objects stay in memory", store->without_flash);
 	store->config.flash_path = NULL;
 	if (store->region) {
@@ -198,12 +202,12 @@ static int open_without_flash(struct store *store, uint64_t wanted, const char *
 static bool open_has_flash_room(struct store *store, const struct sizing *sizing)
 {
 	uint64_t wanted = store->config.flash_min_free, bytes = seg_free_bytes(store->flash_path, sizing->flash_used);
-	char cause[128];
+	char cause[128], there[UNITS_TEXT_BYTES], asked[UNITS_TEXT_BYTES];
 
 	if (wanted == 0 || bytes >= wanted || store->config.flash_device)
 		return true;
-	snprintf(cause, sizeof(cause), "%.2f GiB are free there, --flash-min-free asks for %.2f GiB",
-		 (double)bytes / (1 << 30), (double)wanted / (1 << 30));
+	snprintf(cause, sizeof(cause), "%s are free there, --flash-min-free asks for %s", units_show_size(bytes, there),
+		 units_show_size(wanted, asked));
 	(void)open_without_flash(store, sizing->flash_used, cause);
 	return false;
 }
@@ -367,8 +371,11 @@ static int open_flash(struct store *store, char reason[256])
 		if (!store->segments && result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT) &&
 		    store->config.flash_min_free)
 			return open_without_flash(store, sizing.flash_used, strerror(errno));
-		snprintf(reason, 256, "flash-path %.150s: %s", store->flash_path,
-			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
+		if (result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT))
+			sizing_no_room(store->flash_path, sizing.flash_used, reason);
+		else
+			snprintf(reason, 256, "flash-path %.150s: %s", store->flash_path,
+				 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
 		return result;
 	}
 	index.seed = store->hash_seed;

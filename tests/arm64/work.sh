@@ -58,7 +58,7 @@ model() { # model WHAT OPTION...
 		return
 	fi
 	timeout $BOUND model_client --server 127.0.0.1:$PORT --name arm64 --seconds 20 --wait 300 --item-limit 131072 --value-max 100000 \
-		--large 2048 --keys 4000 --rate 500 --flush-every 15 --patience 180 \
+		--large 2048 --keys 20000 --rate 500 --flush-every 120 --patience 180 \
 		--require flash_hits,segments_written,segments_reclaimed >/run/log 2>&1
 	tell $? "$what: no answer is wrong, and objects were written, read and reclaimed" /run/log
 	stop

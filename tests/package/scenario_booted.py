@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The package under a systemd that really runs: started, reloaded, killed, upgraded and removed by it."""
 import contextlib
+import os
+import re
 import shutil
 import socket
 import tempfile
 import threading
+import urllib.request
 
 import package
 from boot import Booted, CantBoot
@@ -41,6 +44,9 @@ def booted(report, system, folder):
         return
     with machine:
         installed(report, machine)
+        reload_fails(report, machine)
+        start_fails(report, machine)
+        second_instance(report, machine)
         instance(report, machine)
         killed(report, machine)
         restarted(report, machine)
@@ -67,6 +73,84 @@ def installed(report, machine):
     report.check("its state is a line", bool(state["StatusText"]), state)
     code, output = machine.run("systemctl", "reload", "flashield")
     report.check("reloads", code == 0 and answers(machine), f"{output}\n{machine.journal()}")
+
+
+def metric(machine, name, port=9151):
+    """A metric without labels."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with machine.system.network.entered(), opener.open(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+            text = answer.read().decode()
+    except OSError:
+        return None
+    return next((float(line.split()[1]) for line in text.splitlines() if line.startswith(f"flashield_{name} ")), None)
+
+
+def shown_status(machine, unit="flashield"):
+    return machine.run("systemctl", "status", "--no-pager", "--full", unit)[1]
+
+
+def reload_fails(report, machine):
+    """With a mistake in the configuration: in the exit code, in systemctl status, in a metric; then it is mended."""
+    good = machine.system.read(CONF)
+    machine.system.write(CONF, good.replace("memory-limit = 256m", "memory-limit = banana"))
+    fault = f'{CONF}:12: memory-limit: "banana" is not a size from 1m to 1p'
+    code, output = machine.run("systemctl", "reload", "flashield")
+    report.check("a reload with a mistake fails", code != 0 and answers(machine), output)
+    try:
+        machine.wait("it to be told", lambda: "the last reload failed" in machine.show()["StatusText"])
+    except AssertionError:
+        pass
+    status = shown_status(machine)
+    report.check("systemctl status says that, and why", f"the last reload failed, options stay as they were: {fault}" in status,
+                 f"{status}\n{machine.journal()}")
+    report.check("the journal has the mistake with its line", f": {fault}" in machine.journal(), machine.journal())
+    report.check("and so has a metric", metric(machine, "reload_successful") == 0, metric(machine, "reload_successful"))
+    machine.system.write(CONF, good)
+    code, output = machine.run("systemctl", "reload", "flashield")
+    machine.wait("its end", lambda: "the last reload failed" not in machine.show()["StatusText"])
+    report.check("until it is mended", code == 0 and metric(machine, "reload_successful") == 1, f"{output}\n{machine.show()}")
+
+
+def start_fails(report, machine):
+    """Why, in systemctl status: options, a port and a flash file that are others'."""
+    foreign = "/var/lib/flashield/bad/foreign"
+    os.makedirs(machine.system.path(os.path.dirname(foreign)), exist_ok=True)
+    machine.system.write(foreign, "precious\n" * 100000)
+    for what, text, wanted in (
+            ("wrong options", "threads = 0\n", '/etc/flashield/bad.conf:1: threads: "0" is not a whole number from 1 to 256 threads'),
+            ("a port that is held", "listen = 127.0.0.1\nport = 11211\n",
+             "Address already in use: TCP 127.0.0.1:11211 is held by process "),
+            ("a foreign flash file", "port = 11300\nflash-path = foreign\nflash-size = 64m\n",
+             f"flash-path {foreign}: holds something that is not a cache")):
+        machine.system.write("/etc/flashield/bad.conf", f"{text}metrics-listen = off\n")
+        code, output = machine.run("systemctl", "start", "flashield@bad")
+        status = shown_status(machine, "flashield@bad")
+        report.check(f"systemctl status says why a start failed: {what}",
+                     code != 0 and 'Status: "The start failed: ' in status and wanted in status.split('Status: "', 1)[-1].split("\n")[0],
+                     f"{output}\n{status}")
+        machine.run("systemctl", "stop", "flashield@bad")
+        machine.run("systemctl", "reset-failed", "flashield@bad")
+    report.check("the foreign file is as it was", machine.system.read(foreign).startswith("precious\n"))
+
+
+def second_instance(report, machine):
+    """From the sample, beside the service: it serves, and has its metrics at a port of its own."""
+    sample = machine.system.read("/usr/share/doc/flashield/examples/flashield-instance.conf")
+    machine.system.write("/etc/flashield/two.conf", sample)
+    code, output = machine.run("systemctl", "start", "flashield@two")
+    state = machine.show("flashield@two")
+    report.check("the sample's second instance runs, and nothing is degraded but a flash that has no room",
+                 code == 0 and answers(machine, 11212) and re.match(r"(Degraded: no flash, objects are in DRAM only; )?0 objects",
+                                                                    state["StatusText"]), f"{output}\n{state}")
+    report.check("with its metrics", metric(machine, "start_time_seconds", 9152) is not None)
+    machine.system.write("/etc/flashield/two.conf", sample.replace("127.0.0.1:9152", "127.0.0.1:9151"))
+    code, output = machine.run("systemctl", "restart", "flashield@two")
+    state = machine.show("flashield@two")
+    report.check("with the first one's port for metrics it serves, and its state says who has it",
+                 code == 0 and answers(machine, 11212) and "no /metrics, 127.0.0.1:9151: Address already in use: it is held by process "
+                 in state["StatusText"], f"{output}\n{state}")
+    machine.run("systemctl", "stop", "flashield@two")
 
 
 def instance(report, machine):

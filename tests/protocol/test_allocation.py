@@ -59,12 +59,12 @@ def test_memory_serves_meanwhile_and_a_stop_is_prompt(start, options, open_folde
     metrics = scrape(port)
     assert value_of(metrics, "flash_allocated_bytes") == int(rows["flash_allocated_bytes"])
     assert value_of(metrics, "flash_size_bytes") == SIZE
-    assert "0.05 GiB of the file are still to be made" in log.read_text()
+    assert "MiB of the file are still to be made" in log.read_text()
     assert daemon.stop() == 0
     assert (open_folder / "flash").stat().st_size == int(rows["flash_allocated_bytes"])
     again = start(*options, stderr=log.open("w"))
     complete(again)
-    assert "flash: all 0.05 GiB of the file are made\n" in log.read_text()
+    assert "flash: all 48.00 MiB of the file are made\n" in log.read_text()
     assert flash(again)["flash_start"] == "warm"  # without an object
     assert (open_folder / "flash").stat().st_size == SIZE
 

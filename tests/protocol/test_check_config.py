@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--check-config: each fault in a line, the start's own exit code, and nothing changed; a reload that fails is seen."""
 import os
+import re
 import subprocess
 
 import pytest
 
+from namespace import IS_ROOT, SmallTmpfs
 from helpers import PATIENCE, ROOT, flashield_command, free_port
 from test_service import Notified
 
@@ -43,7 +45,7 @@ def test_all_faults_are_told_with_their_lines(written, open_folder):
     path = written(f"threads = 0\nauth-file = {users}\nflash-path = {foreign}\nflash-size = 64m\nlisten = 127.0.0.1:99999\n"
                    "model = /nonexistent/model\nhot-fraction = 7\n")
     code, lines = checked("--config", path)
-    assert lines[0] == f'{path}:1: threads: "0" is not a whole number from 1 to 256'
+    assert lines[0] == f'{path}:1: threads: "0" is not a whole number from 1 to 256 threads'
     assert lines[1] == f'{path}:7: hot-fraction: "7" is not a number from 0 to 1'
     assert lines[2].startswith(f"{path}:5: listen: ") and lines[2].endswith('Invalid port number: "99999"')
     assert lines[3].startswith(f"{path}:3: flash-path {foreign}: holds something that is not a cache")
@@ -57,9 +59,10 @@ def test_all_faults_are_told_with_their_lines(written, open_folder):
 @pytest.mark.parametrize("name", ["packaging/flashield.conf", "packaging/samples/flashield.conf",
                                   "packaging/samples/flashield-instance.conf", "packaging/samples/flashield-node.conf"])
 def test_files_to_start_from_are_good(name, open_folder):
-    """In a state directory, as the units give them one."""
+    """In a state directory, as the units give them one; a machine of tests has little room for a flash."""
+    small = ["--flash-size", "64m"] if re.search("(?m)^flash-path", (ROOT / name).read_text()) else []
     done = subprocess.run([flashield_command(), *USER, "--config", str(ROOT / name), "--check-config", "--state-dir",
-                           str(open_folder)], capture_output=True, text=True, timeout=PATIENCE, check=False)
+                           str(open_folder), *small], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -75,6 +78,36 @@ def test_exit_code_is_that_of_a_start(options):
     code, lines = checked(*options)
     assert code != 0 and lines
     assert checked(*options, check=False)[0] == code
+
+
+def test_a_state_directory_that_can_not_be_written(open_folder):
+    """A warning, as the start goes on without it."""
+    for folder, why in (open_folder / "none", "No such file or directory"), ("/proc", "Permission denied"):
+        if str(folder) == "/proc" and not USER:
+            continue
+        code, lines = checked("-l", "127.0.0.1", "-p", free_port(), "--state-dir", folder)
+        assert (code, lines) == (0, [f"warning: --state-dir: {folder}: {why}: nothing can be kept there over a stop"])
+
+
+def test_a_flash_file_without_room(open_folder):
+    """Both tell how much it would take and how much is free, and the folder stays as it is. With --flash-min-free it is no fault."""
+    folder = open_folder / "small"
+    folder.mkdir()
+    with SmallTmpfs(folder, "16m") as small:
+        if small.refused:
+            pytest.skip(small.refused)
+
+        def started(*options):
+            return subprocess.run([small.program, *(USER if IS_ROOT else []), "-l", "127.0.0.1", "-p", str(free_port()),
+                                   "--metrics-listen", "off", "--flash-path", f"{folder}/flash", "--flash-size", "64m", *options],
+                                  capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+        text = f"flash-path {folder}/flash: it would take 64.00 MiB, and 16.00 MiB are free there: No space left on device"
+        for options in ["--check-config"], []:
+            done = started(*options)
+            assert done.returncode == 71 and done.stderr.splitlines()[-1].endswith(text), done.stderr
+            assert not small.run("ls", str(folder)).stdout
+        assert started("--check-config", "--flash-min-free", "64m").returncode == 0
 
 
 def test_a_reload_that_fails_is_seen(open_folder, written):

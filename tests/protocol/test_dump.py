@@ -136,7 +136,8 @@ def test_an_expired_object_and_a_refused_one(start, tmp_path):
     dump(ours, tmp_path / "warm")
     done = load(small, tmp_path / "warm", code=1)
     assert (count(done, "refused"), count(done, "stored")) == (1, 1)
-    assert b"SERVER_ERROR object too large for cache" in done.stdout
+    for told in done, load(small, tmp_path / "warm", "--quiet", code=1):
+        assert b"has refused 1 object, the first one by SERVER_ERROR object too large for cache\n" in told.stderr
 
 
 def test_a_pipe_between_two_servers(start):

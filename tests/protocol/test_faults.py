@@ -69,6 +69,7 @@ def test_a_deleted_flash_file_is_told_and_used_to_the_end(served):
         fill(client, 4 << 20)
         until(lambda: client.count("segments_written") > written, "further segments")
         assert client.count("flash_offline") == 0
+        assert client.stats(b"flash")["flash_file_away_reason"] == "the flash file was deleted or replaced"
     assert daemon.stop() == 0
 
 

@@ -157,4 +157,4 @@ def test_what_it_takes(options, left_out):
     at = options.index(left_out)
     result = subprocess.run([flashield_command(), *options[:at], *options[at + 2:]], capture_output=True, text=True)
     assert result.returncode != 0
-    assert "--journal=sync: it takes --flash-path and --state-dir" in result.stderr
+    assert "--journal: sync takes --flash-path and --state-dir" in result.stderr

@@ -125,10 +125,33 @@ def test_second_daemon_on_the_udp_port(serve):
 
 
 def test_nothing_to_listen_on():
-    """Both ports 0."""
+    """Both ports 0: the options are wrong, and another start would not mend that."""
     done = run("-p", "0")
-    assert done.returncode == 71
+    assert done.returncode == 64
     assert "nothing to listen on" in done.stderr
+
+
+def test_unix_socket_that_is_served(open_folder):
+    """A second daemon is told who has it, and the first one goes on. A socket that nobody listens on is replaced."""
+    path = open_folder / "socket"
+    with Daemon(["-s", str(path)], listen=False) as first:
+        until(path.exists, "the socket")
+        done = run("-s", str(path))
+        assert done.returncode == 71
+        assert (f"failed to listen on UNIX socket: {path}: Address already in use: it is held by process {first.process.pid} "
+                "(flashield), user ") in done.stderr
+        with Client(0, str(path)) as client:
+            assert client.ask(b"mn\r\n") == b"MN\r\n"
+        first.kill()
+    assert path.exists()
+    with Daemon(["-s", str(path)], listen=False):
+        def answers():
+            try:
+                with Client(0, str(path)) as client:
+                    return client.ask(b"mn\r\n") == b"MN\r\n"
+            except OSError:
+                return False
+        until(answers, "an answer")
 
 
 @pytest.mark.parametrize("make", [lambda path: path / "no-folder" / "socket", lambda path: path / "file"])

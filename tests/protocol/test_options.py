@@ -16,7 +16,7 @@ from helpers import PATIENCE, Client, flashield_command, free_port, memcached_co
 USER = ["-u", "nobody"] if os.geteuid() == 0 else []
 # Ends ours after all options have been read and found good, as -V does memcached.
 STOP_OURS = ["--flash-path=f", "--flash-size=1m", "--segment-size=512k"]
-STOPPED = "--segment-size: it may be at most a quarter of --flash-size\n"
+STOPPED = "--segment-size: 512k is more than a quarter of --flash-size, which is 1m\n"
 
 SWITCHES = ("maxconns_fast no_maxconns_fast no_hashexpand slab_reassign no_slab_reassign no_slab_automove lru_crawler "
             "no_lru_crawler lru_maintainer no_lru_maintainer no_chunked_items track_sizes modern no_modern "

@@ -122,7 +122,7 @@ def test_too_little_room_for_the_flash(start, open_folder):
     flash = ["--flash-path", str(open_folder / "flash"), "--flash-size", "16m", "-m", "8"]
     daemon = start(*flash, "--flash-min-free", "15p", stderr=log.open("w"))
     reason = daemon.stats(b"flash")["flash_unused_reason"]
-    assert reason.startswith(f"{open_folder}/flash is not used, a file of 0.02 GiB: ") and reason.endswith("--flash-min-free asks for 15728640.00 GiB")
+    assert reason.startswith(f"{open_folder}/flash is not used, a file of 16.00 MiB: ") and reason.endswith("--flash-min-free asks for 15.00 PiB")
     assert daemon.stats(b"flash")["flash_enabled"] == "0"
     assert f"warning: flash: {reason}: all objects stay in memory\n" in log.read_text()
     assert not (open_folder / "flash").exists()
@@ -366,7 +366,7 @@ def test_versions():
     done = run("-V")
     assert (done.returncode, done.stdout) == (0, "memcached 1.6.18\n")
     assert re.fullmatch(r"flashield \d+\.\d+\.\d+\ncommit ([0-9a-f]{7,40}(, modified)?|unknown)\ncompiler \S.*, \w+\n"
-                        r"libraries libevent \S+, OpenSSL \S+, .*\n", done.stderr)
+                        r"libraries libevent \S+, OpenSSL \S+, .*, GnuTLS \S+, .*\n", done.stderr)
     assert run("-V", "--compat-version=1.5.22").stdout == "memcached 1.5.22\n"
 
 

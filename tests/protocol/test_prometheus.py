@@ -31,10 +31,10 @@ MOVING = {"bytes_read", "bytes_written", "total_connections", "lru_crawler_start
 class Prometheus:
     """On a port of its own, with its data in a folder that goes with the test."""
 
-    def __init__(self, folder, target):
+    def __init__(self, folder, target, config=CONFIG):
         self.port = free_port()
         self.log = open(folder / "prometheus.log", "wb")
-        (folder / "prometheus.yml").write_text(CONFIG.format(port=target), encoding="utf-8")
+        (folder / "prometheus.yml").write_text(config.format(port=target), encoding="utf-8")
         self.process = subprocess.Popen(
             ["prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
              f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn"],

@@ -64,15 +64,15 @@ STATS = {
 class Fake:
     """A server in Python: answer(command words, stored, state) gives the bytes of an answer."""
 
-    def __init__(self, answer):
-        state = {}
+    def __init__(self, answer, stats=None):
+        state, reports = {}, {**STATS, **(stats or {})}
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self):
                 for line in self.rfile:
                     words = line.split()
                     if words[0] == b"stats":
-                        self.wfile.write(STATS.get(words[-1], b"ERROR\r\n"))
+                        self.wfile.write(reports.get(words[-1], b"ERROR\r\n"))
                         continue
                     stored = self.rfile.read(int(words[4]) + 2)[:-2] if words[0] in (b"set", b"add") else None
                     reply = answer(words, stored, state)
@@ -397,6 +397,18 @@ def test_the_report_is_complete_and_advises(server, tmp_path):
     assert done.returncode == 0
     for part in ("requests/s", "Hit ratio", "app 1", "p99.9", "--training-window", "--flashiness-horizon", "memory"):
         assert part in done.stdout
+
+
+def test_a_ratio_of_nothing_is_null(tmp_path):
+    """The server tells nan: the report has null."""
+    trace = write_trace(tmp_path / "t.csv", zipf_rows(100, 30))
+    rows = {b"flash": b"STAT flash_enabled 1\r\nSTAT segment_fill nan\r\nSTAT index_load 0.500000\r\nEND\r\n",
+            b"classifier": b"STAT precision nan\r\nSTAT recall 0.250000\r\nEND\r\n"}
+    with Fake(honest, rows) as address:
+        code, report, _ = replay(trace, address)
+        assert code == 0
+        server = report["server"]
+        assert (server["segment_fill"], server["index_load"], server["precision"], server["recall"]) == (None, 0.5, None, 0.25)
 
 
 def test_a_run_too_short_for_the_servers_training_window_warns(tmp_path):

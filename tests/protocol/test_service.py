@@ -190,7 +190,7 @@ def test_ready_means_served(notified, open_folder):
         assert client.ask(b"version\r\n").startswith(b"VERSION")
     assert ready["MAINPID"] == str(started.process.pid)
     status = "0 objects, 0 in DRAM and 0 on flash; flash 0 % full"
-    assert re.fullmatch(status + "(; 0.[01] of 0.1 GiB of the flash file are made)?", ready["STATUS"])
+    assert re.fullmatch(status + "(; [0-9.]+ MiB of 64.00 MiB of the flash file are made)?", ready["STATUS"])
     started.finish()
 
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import socket
 import ssl
 import struct
@@ -496,6 +497,41 @@ def test_refresh(replaceable, authority):
             assert subject(new) == "client"
             assert new.ask(b"mn\r\n") == b"MN\r\n"
         assert old.ask(b"mn\r\n") == b"MN\r\n"
+
+
+def test_relative_names_hold_in_the_background(folders, authority):
+    """With -d the daemon leaves its folder. Certificates, keys and users that have relative names are read again all the same."""
+    folder = pathlib.Path(folders())
+    for name in ("server.pem", "server.key", "ca.pem"):
+        shutil.copy(authority.path(name), folder / name)
+    (folder / "users").write_text("user:old\n")
+    folder.chmod(0o777)
+    port = free_port()
+    started = subprocess.run([os.path.abspath(flashield_command()), *USER, "-d", "-P", "pid", "--log-file", "log",
+                              "--metrics-listen=off", "-l", "127.0.0.1", "-p", str(port), "-Y", "users",
+                              "-Z", "-o", "ssl_chain_cert=server.pem,ssl_key=server.key,ssl_ca_cert=ca.pem"],
+                             cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert started.returncode == 0, started.stderr
+    pid = int((folder / "pid").read_text())
+    try:
+        for name in ("pem", "key"):
+            shutil.copy(authority.path(f"client.{name}"), folder / f"server.{name}")
+        (folder / "users").write_text("user:new\n")
+        os.kill(pid, signal.SIGHUP)
+        lines = until(lambda: read_again(folder / "log"), "the reload")
+        assert not [line for line in lines if "stay as they were" in line], lines
+        with TlsClient(port, context_of(authority)) as client:
+            assert subject(client) == "client"
+            assert client.ask(b"set u 0 0 8\r\nuser new\r\n") == b"STORED\r\n"
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "the process's end")
+
+
+def read_again(log):
+    """The log's lines, once the last thing that a reload reads has its line."""
+    lines = log.read_text().splitlines()
+    return lines if any("certificates and keys" in line for line in lines) else None
 
 
 def test_refresh_while_clients_come(replaceable):

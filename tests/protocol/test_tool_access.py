@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tools log in and speak TLS: flashield-top, flashield-record and flashield-replay reach a daemon that asks for a password or for
+"""Tools log in and speak TLS: each that talks to a server reaches a daemon that asks for a password or for
 a certificate, also both; they repeat what a server says, and send no password to one that did not ask for it."""
 import contextlib
 import os
@@ -17,6 +17,9 @@ TRACE = "time_ms,app,op,key,key_size,value_size,ttl_s\n" + "".join(f"{n},1,get,{
 TOOLS = {
     "top": lambda server, _: ["--once", "--interval", "100ms", server],
     "record": lambda server, folder: ["--output", str(folder / "out.csv"), "--duration", "10ms", "--server", server],
+    "admin": lambda server, _: ["--server", server, "move", "status"],
+    "dump": lambda server, folder: ["--quiet", "--output", str(folder / "warm"), "--server", server],
+    "load": lambda server, folder: ["--quiet", "--server", server, str(folder / "one")],
     "replay": lambda server, folder: ["--flush", "--quiet", "--server", server, str(folder / "trace.csv")],
 }
 USER = ["--user", "user"]
@@ -28,6 +31,11 @@ pytestmark = pytest.mark.skipif(not all((BUILD / f"flashield-{tool}").exists() f
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("tools")
     (path / "trace.csv").write_text(TRACE)
+    with Daemon([]) as other, other.client() as client:
+        client.set(b"key", b"value")
+        done = subprocess.run([str(BUILD / "flashield-dump"), "--quiet", "--output", str(path / "one"), "--server", f"127.0.0.1:{other.port}"],
+                              capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == 0, done.stderr
     (path / "right").write_text("secret\nmore\n")
     (path / "wrong").write_text("secrets\n")
     return path

@@ -9,6 +9,7 @@
 #include "base/metrics/counters.h"
 #include "base/metrics/latency.h"
 #include "base/metrics/metrics.h"
+#include "base/metrics/rows.h"
 #include "conf/conf.h"
 
 static const struct {
@@ -62,8 +63,44 @@ static void print_latencies(FILE *out)
 	}
 }
 
+/* before: what stands before the name in the report. */
+static void print_rows(FILE *out, enum row_report report, const char *before)
+{
+	fprintf(out, "| row | unit | what |\n|---|---|---|\n");
+	for (int i = 0; i < ROW_COUNT; i++) {
+		const struct row_info *info = row_info((enum row)i);
+		bool alone = i == ROW_APPS_apps;
+
+		if (info->report == report)
+			fprintf(out, "| `%s%s` | %s | %s |\n", alone ? "" : before, info->name, info->unit, info->text);
+	}
+}
+
+static bool print_rows_part(FILE *out, const char *name)
+{
+	static const struct {
+		const char *name;
+		enum row_report report;
+		const char *before;
+	} parts[] = {
+		{ "rows-flash", ROW_REPORT_FLASH, "" },          { "rows-classifier", ROW_REPORT_CLASSIFIER, "" },
+		{ "rows-segments", ROW_REPORT_SEGMENTS, "" },    { "rows-memory", ROW_REPORT_MEMORY, "" },
+		{ "rows-latency", ROW_REPORT_LATENCY, "KIND_" }, { "rows-apps", ROW_REPORT_APPS, "APPLICATION:" },
+	};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (strcmp(name, parts[i].name) == 0) {
+			print_rows(out, parts[i].report, parts[i].before);
+			return true;
+		}
+	}
+	return false;
+}
+
 static bool print_part(FILE *out, const char *name)
 {
+	if (print_rows_part(out, name))
+		return true;
 	for (size_t i = 0; i < sizeof(conf_parts) / sizeof(conf_parts[0]); i++) {
 		if (strcmp(name, conf_parts[i].name) == 0) {
 			conf_print_reference(out, conf_parts[i].part);

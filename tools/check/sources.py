@@ -60,7 +60,7 @@ EDGES = {
     "server/net": ["server/net", "server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
     # It decides from a name and a password alone, and knows neither connections nor objects.
     "server/auth": ["server/auth", "conf", "base"],
-    "server/admin": ["server/admin", "server/auth", "server/net", "server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
+    "server/admin": ["server/admin", "server/auth", "server/metrics", "server/net", "server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
     "server/metrics": ["server/metrics", "server/net", "server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
     "server/proto": ["server/proto", "server/admin", "server/auth", "server/count", "server/conn", STORE, "conf", "base/metrics", "base"],
     "server": ["server"] + SERVER_ROOMS + ["conf", "base/metrics", "base"],
@@ -87,7 +87,7 @@ LIBRARIES = [
     (re.compile(r"^(xxhash\.h|xxh3\.h)"), ["base/hash.c"], "xxHash"),
     (re.compile(r"^jemalloc/"), ["base/alloc.c"], "jemalloc"),
     (re.compile(r"^(ini\.h|INIReader\.h)"), ["conf/file.c"], "inih"),
-    (re.compile(r"^openssl/"), ["server/net/", "server/auth/", "tools/record/names.c", "tools/common/access.c", "tools/common/client.c"], "OpenSSL"),
+    (re.compile(r"^openssl/"), ["server/net/", "server/auth/", "server/metrics/http.c", "server/metrics/users.c", "server/metrics/users_file.c", "tools/record/names.c", "tools/common/access.c", "tools/common/client.c"], "OpenSSL"),
     (re.compile(r"^sasl/"), ["server/auth/"], "libsasl2"),
     (re.compile(r"^(ncurses|ncursesw/.*|curses|term)\.h"), ["tools/top/term.c", "tools/top/term_type.c"], "ncurses"),
     (re.compile(r"^seccomp\.h"), ["server/seccomp.c"], "libseccomp"),
@@ -95,6 +95,8 @@ LIBRARIES = [
     (re.compile(r"^libmemcached"), ["tests/nodes/"], "libmemcached"),
     (re.compile(r"^prometheus/"), ["server/metrics/metrics.cc"], "prometheus-cpp"),
     (re.compile(r"^microhttpd"), ["server/metrics/http.c"], "libmicrohttpd"),
+    (re.compile(r"^gnutls/"), ["server/metrics/certs.c"], "GnuTLS"),
+    (re.compile(r"^crypt\.h"), ["server/metrics/users.c"], "libcrypt"),
 ]
 
 # Libraries that a single file wraps, and the files beside it that may use them nevertheless.
@@ -109,6 +111,7 @@ README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "s
                   "server/proto"]
 README_LINES = 60
 
+ROWS = "base/metrics/rows.def"
 # This file names what it looks for.
 SELF = "tools/check/sources.py"
 
@@ -229,6 +232,15 @@ def check_fault_table(text):
             find("base/fault.h", 0, f"the fault table isn't sorted: {after} after {before}")
 
 
+def check_row_table(known):
+    """Each row that is described is given by a report. (One that isn't described doesn't compile.)"""
+    reports = "".join(text for path, text in known.items() if path.startswith("server/admin/") and path.endswith(".c"))
+    given = set(re.findall(r"\bROW_[A-Z]+_\w+", reports))
+    for report, name in re.findall(r"(?m)^ROW\((\w+), (\w+),", known.get(ROWS, "")):
+        if f"ROW_{report}_{name}" not in given:
+            find(ROWS, 0, f"no report gives the row {name} of {report}")
+
+
 def check_readmes(known):
     for folder in README_FOLDERS:
         readme = f"{folder}/README.md"
@@ -268,6 +280,7 @@ def main():
     check_circles(edges)
     check_allowed()
     check_fault_table(known.get("base/fault.h", ""))
+    check_row_table(known)
     check_readmes(known)
     check_tests(known)
     for line in findings:

@@ -162,8 +162,9 @@ def slot_text(index, slot):
 
 
 def live_tables(index):
-    live = number(index["live"])
-    return [t for t in range(live.bit_length()) if live >> t & 1]
+    epoch = number(index["epoch"])  # the number of changes lies above a bit for each table
+    first, last = index["table"].type.range()
+    return [t for t in range(first, last + 1) if epoch >> t & 1]
 
 
 def bucket_slots(index, table, bucket):

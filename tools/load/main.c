@@ -36,6 +36,13 @@ struct run {
 	char refusal[200]; /* the first one */
 };
 
+/* Is it an answer about this object, and not about the connection? */
+static bool refuses_object(const char *line)
+{
+	return strncmp(line, "SERVER_ERROR", 12) == 0 ||
+	       (strncmp(line, "CLIENT_ERROR", 12) == 0 && strcmp(line, "CLIENT_ERROR unauthenticated") != 0);
+}
+
 static void take_answers(struct run *run)
 {
 	tempo_wait(&run->tempo, run->batch, (double)run->batch_bytes);
@@ -47,7 +54,7 @@ static void take_answers(struct run *run)
 			run->stored++;
 		else if (strcmp(line, "NS") == 0)
 			run->kept++;
-		else if (strncmp(line, "SERVER_ERROR", 12) != 0 && strncmp(line, "CLIENT_ERROR", 12) != 0) {
+		else if (!refuses_object(line)) {
 			client_quote(line, length, run->refusal, sizeof(run->refusal));
 			arg_die("the server at %s says to \"ms\": %s", run->options->server, run->refusal);
 		} else if (run->refused++ == 0) {
@@ -131,7 +138,18 @@ static void report(const struct run *run)
 		printf("kept     %15s which the server had\n", text_grouped(run->kept, count));
 	printf("expired  %15s since they were dumped\n", text_grouped(run->expired, count));
 	if (run->refused)
-		printf("refused  %15s the first one by %s\n", text_grouped(run->refused, count), run->refusal);
+		printf("refused  %15s\n", text_grouped(run->refused, count));
+}
+
+/* Also with --quiet: the exit status is that of a failure. */
+static void tell_refusals(const struct run *run)
+{
+	char count[TEXT_BYTES];
+
+	if (run->refused)
+		fprintf(stderr, "%s: the server at %s has refused %s object%s, the first one by %s\n",
+			program_invocation_short_name, run->options->server, text_grouped(run->refused, count),
+			run->refused == 1 ? "" : "s", run->refusal);
 }
 
 static FILE *open_input(struct run *run)
@@ -172,6 +190,7 @@ int main(int argc, char **argv)
 	if (!options.quiet)
 		report(&run);
 	fflush(stdout);
+	tell_refusals(&run);
 	if (code == FS_ESYS || code == FS_ENOMEM)
 		arg_die("%s: %s", options.input, code == FS_ENOMEM ? "no memory for a part" : run.reader.error);
 	if (code == FS_ECORRUPT)

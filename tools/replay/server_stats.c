@@ -2,6 +2,7 @@
 #include "tools/replay/server_stats.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +127,7 @@ bool server_stats_number(const struct server_stats *stats, enum stats_group grou
 	if (!text)
 		return false;
 	*value = strtod(text, &rest);
-	return rest != text && *rest == 0;
+	return rest != text && *rest == 0 && !isnan(*value); /* a ratio of nothing is "nan" */
 }
 
 bool server_stats_added(const struct server_stats *before, const struct server_stats *after, enum stats_group group,

@@ -42,7 +42,7 @@ FS_MUST_CHECK bool server_flush(struct client *client, char said[CLIENT_ERROR_BY
 /* Returns the value's text, which belongs to stats, or NULL. */
 const char *server_stats_text(const struct server_stats *stats, enum stats_group group, const char *name);
 
-/* Stores the number in *value, or returns false if the server has none of this name. */
+/* Stores the number in *value, or returns false if the server has none of this name, or a ratio of nothing. */
 FS_MUST_CHECK bool server_stats_number(const struct server_stats *stats, enum stats_group group, const char *name,
 				       double *value);
 

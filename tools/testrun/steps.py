@@ -68,7 +68,7 @@ REST = [
         Step("fuzz", units.fuzz, [("asan", "fuzz-build")]),
         Step("model-asan", lambda: suites.model("asan"), [("asan", "model")]),
         Step("model-tsan", lambda: suites.model("tsan"), [("tsan", "model")]),
-        Step("arm64", suites.arm64),
+        Step("arm64", lambda: suites.arm64("user")),
     ],
     [
         Step("stale-all", suites.stale, [("debug", "stale")]),
@@ -79,17 +79,23 @@ REST = [
         Step("protocol-asan", protocol_asan, [("asan", "all")]),
         Step("clients-asan", lambda: suites.clients("asan", "--place", "dram"), [("asan", "all")]),
         Step("package-trixie", lambda: suites.other_package("trixie")),
+    ],
+]
+# In no set: they take too long, or need what not every machine can reach. Whoever wants one names it.
+APART = [
+    [
+        Step("arm64-machine", lambda: suites.arm64("machine")),
         Step("package-noble", lambda: suites.other_package("noble")),
     ],
 ]
 SETS = {"short": [SHORT], "rest": [REST], "all": [SHORT, REST]}
-NAMES = [step.name for lanes in (SHORT, REST) for lane in lanes for step in lane]
+NAMES = [step.name for lanes in (SHORT, REST, APART) for lane in lanes for step in lane]
 
 
 def chosen(words):
     """The sets of lanes that these words ask for, in order."""
     if len(words) == 1 and words[0] in SETS:
         return SETS[words[0]]
-    lanes = [[step for step in lane if step.name in words] for set_ in (SHORT, REST) for lane in set_]
+    lanes = [[step for step in lane if step.name in words] for set_ in (SHORT, REST, APART) for lane in set_]
     # Steps that are named run one after the other: whoever names them looks at one.
     return [[[step]] for lane in lanes for step in lane]

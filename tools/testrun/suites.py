@@ -229,8 +229,8 @@ def other_package(release):
     count_lines(name, code, output)
 
 
-def arm64():
-    name = "built for arm64"
+def arm64(part):
+    name = f"built for arm64 ({part})"
     say(f"-- {name}")
-    code, output = run([PYTHON, "tests/arm64/run.py"], ARM64_SECONDS)
+    code, output = run([PYTHON, "tests/arm64/run.py", part], ARM64_SECONDS)
     count_lines(name, code, output)

@@ -6,6 +6,8 @@
 
 #include "server/store/state/sizing.h"
 
+#include "conf/units.h"
+
 #define SEGMENTS_WANTED_MAX 16000u
 #define SEGMENT_SHARE 8u /* of -m: the largest default segment; an operator may choose a quarter */
 #define TABLE_SHARE 16u /* of -m, for the table of segments */
@@ -97,6 +99,19 @@ static int sizing_flash_given(const struct store_config *config, uint64_t *bytes
 	}
 	*bytes = (uint64_t)given;
 	return FS_OK;
+}
+
+void sizing_no_room(const char *flash_path, uint64_t bytes, char reason[256])
+{
+	int error = errno;
+	uint64_t most = seg_free_bytes(flash_path, bytes);
+	char wanted[UNITS_TEXT_BYTES], there[UNITS_TEXT_BYTES], free_text[64] = "";
+
+	if (most < bytes)
+		snprintf(free_text, sizeof(free_text), ", and %s are free there", units_show_size(most, there));
+	snprintf(reason, 256, "flash-path %.100s: it would take %s%s: %s", flash_path, units_show_size(bytes, wanted),
+		 free_text, strerror(error));
+	errno = error;
 }
 
 int sizing_make(const struct store_config *config, struct sizing *out, char reason[256])

@@ -22,6 +22,9 @@ struct sizing {
 /* Looks at the file or device (stat, no other I/O) and fills out. FS_OK; FS_ERANGE with an option and its accepted
    range in reason; a code of seg_flash_bytes. Any thread. */
 FS_MUST_CHECK int sizing_make(const struct store_config *config, struct sizing *out, char reason[256]);
+/* Writes into reason that a flash file of so many bytes has no room, with the bytes that are free there and errno's text. errno
+   stays. Any thread; asks the file system. */
+void sizing_no_room(const char *flash_path, uint64_t bytes, char reason[256]);
 /* Returns the longest record in bytes that gets a slot in segments of this size; longer ones are large objects and get
    an extent. */
 static inline uint64_t slot_record_max(uint64_t segment_bytes)

@@ -9,12 +9,13 @@
 static void a_bad_value_is_named_with_what_is_accepted(void **state)
 {
 	(void)state;
-	expect_refusal("-t 257", NULL, 64, "-t/--threads: \"257\" is not a whole number from 1 to 256\n");
-	expect_refusal("-t 4x", NULL, 64, "-t/--threads: \"4x\" is not a whole number from 1 to 256\n");
-	expect_refusal("-t +4", NULL, 64, "-t/--threads: \"+4\" is not a whole number from 1 to 256\n");
+	expect_refusal("-t 257", NULL, 64, "-t/--threads: \"257\" is not a whole number from 1 to 256 threads\n");
+	expect_refusal("-t 4x", NULL, 64, "-t/--threads: \"4x\" is not a whole number from 1 to 256 threads\n");
+	expect_refusal("-t +4", NULL, 64, "-t/--threads: \"+4\" is not a whole number from 1 to 256 threads\n");
 	expect_refusal("-p 65536", NULL, 64, "-p/--port: \"65536\" is not a whole number from -1 to 65535\n");
-	expect_refusal("-c 99999999999999999999", NULL, 64,
-		       "-c/--conn-limit: \"99999999999999999999\" is not a whole number from 1 to 10000000\n");
+	expect_refusal(
+		"-c 99999999999999999999", NULL, 64,
+		"-c/--conn-limit: \"99999999999999999999\" is not a whole number from 1 to 10000000 connections\n");
 	expect_refusal(
 		"--segment-size=65537", NULL, 64,
 		"--segment-size: \"65537\" is not a size from 64k to 512m, in bytes or with a suffix k m g t p, a multiple of "
@@ -39,8 +40,25 @@ static void a_bad_value_is_named_with_what_is_accepted(void **state)
 	expect_refusal("--clock-mode lr", NULL, 64, "--clock-mode: \"lr\" is not one of lru mfu\n");
 	expect_refusal("--app-delimiter ::", NULL, 64, "--app-delimiter: \"::\" is not one printable character\n");
 	expect_refusal("--daemon=maybe", NULL, 64, "-d/--daemon: \"maybe\" is not yes or no\n");
-	expect_refusal("--tag-bits 1", NULL, 64, "--tag-bits: \"1\" is not a whole number from 2 to 24, or auto\n");
+	expect_refusal("--tag-bits 1", NULL, 64,
+		       "--tag-bits: \"1\" is not a whole number from 2 to 24 bits, or auto\n");
 	expect_refusal("--flash-path=", NULL, 64, "--flash-path: \"\" is not text of 1 to 4095 bytes\n");
+	expect_refusal("--promote-threshold 26", NULL, 64,
+		       "--promote-threshold: \"26\" is not a number from 0 to 25 percent\n");
+}
+
+/* What is accepted stands behind a value of any length, and no byte of it breaks the line. */
+static void a_long_or_odd_value_is_cut_and_escaped(void **state)
+{
+	char words[512] = "--unix-socket ", text[512];
+
+	(void)state;
+	memset(words + strlen(words), 'x', 300);
+	snprintf(text, sizeof(text), "-s/--unix-socket: \"%.73s...\" is not text of 1 to 107 bytes\n",
+		 words + strlen("--unix-socket "));
+	expect_refusal(words, NULL, 64, text);
+	expect_refusal("-t 1\x1b\t\x7f", NULL, 64,
+		       "-t/--threads: \"1\\x1b\\x09\\x7f\" is not a whole number from 1 to 256 threads\n");
 }
 
 static void unknown_options_end_as_in_memcached(void **state)
@@ -59,13 +77,13 @@ static void mistakes_in_the_file_name_file_and_line(void **state)
 		       "--config: \"/nonexistent/x\" can't be read: No such file or directory\n");
 	expect_refusal("--config /", NULL, 64, "--config: \"/\" can't be read: Is a directory\n");
 	expect_refusal("--config @", "# one\n\nthreads = 0\n", 64,
-		       "@:3: threads: \"0\" is not a whole number from 1 to 256\n");
+		       "@:3: threads: \"0\" is not a whole number from 1 to 256 threads\n");
 	expect_refusal("--config @", "port = 1\nthread = 4\n", 1, "@:2: there is no option \"thread\"\n");
 	expect_refusal("--config @", "port = 1\nnonsense\n", 64, "@:2: the line is not \"name = value\"\n");
 	expect_refusal("--config @", "[server]\nport = 1\n", 64, "@:2: [server]: a section is not accepted\n");
 	expect_refusal("--config @", "port = 1\nport = 2\n", 64, "@:2: port is given a second time\n");
 	expect_refusal("--config @", "port = 1\n  threads = 0\n", 64,
-		       "@:2: threads: \"0\" is not a whole number from 1 to 256\n");
+		       "@:2: threads: \"0\" is not a whole number from 1 to 256 threads\n");
 	expect_refusal("--config @", "help = yes\n", 64, "@:1: help: it belongs on the command line\n");
 	expect_refusal("--config @", "port =\n", 64, "@:1: port: \"\" is not a whole number from -1 to 65535\n");
 	expect_refusal("--config @", "extended = foo\n", 64, "@:1: extended: Illegal suboption \"foo\"\n");
@@ -79,7 +97,7 @@ static void a_line_may_be_of_any_length(void **state)
 	(void)state;
 	memset(end, 'p', 5000);
 	strcpy(end + 5000, " ; a comment\nthreads = 0\n");
-	expect_refusal("--config @", text, 64, "@:3: threads: \"0\" is not a whole number from 1 to 256\n");
+	expect_refusal("--config @", text, 64, "@:3: threads: \"0\" is not a whole number from 1 to 256 threads\n");
 	strcpy(end + 5000, "\nuser = nobody\n");
 	load(&loaded, "--config @", text);
 	assert_string_equal(loaded.err, "");
@@ -451,7 +469,7 @@ static void describe_tells_what_set_takes(void **state)
 	assert_int_equal(conf_set(&conf, "nothing", "1", why, sizeof(why)), FS_ENOTFOUND);
 	assert_string_equal(why, "there is no option \"nothing\"");
 	assert_int_equal(conf_set(&conf, "threads", "x", why, sizeof(why)), FS_EINVAL);
-	assert_string_equal(why, "\"x\" is not a whole number from 1 to 256");
+	assert_string_equal(why, "\"x\" is not a whole number from 1 to 256 threads");
 	assert_int_equal(conf.threads, 4);
 	assert_int_equal(conf_set(&conf, "threads", "9", why, sizeof(why)), FS_OK);
 	assert_int_equal(conf.threads, 9);
@@ -499,6 +517,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_bounds_of_an_error_line_are_taken),
 		cmocka_unit_test(a_bad_value_is_named_with_what_is_accepted),
+		cmocka_unit_test(a_long_or_odd_value_is_cut_and_escaped),
 		cmocka_unit_test(unknown_options_end_as_in_memcached),
 		cmocka_unit_test(mistakes_in_the_file_name_file_and_line),
 		cmocka_unit_test(a_line_may_be_of_any_length),

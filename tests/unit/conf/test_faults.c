@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACCEPTED_THREADS "is not a whole number from 1 to 256\n"
+#define ACCEPTED_THREADS "is not a whole number from 1 to 256 threads\n"
 
 static int start_code(const char *words, const char *file_text)
 {
@@ -23,7 +23,7 @@ static int start_code(const char *words, const char *file_text)
 static void expect_faults(const char *words, const char *file_text, const char *lines)
 {
 	struct loaded loaded;
-	char checking[256], expected[2048] = "";
+	char checking[256], expected[4096] = "";
 
 	snprintf(checking, sizeof(checking), "--check-config %s", words);
 	load(&loaded, checking, file_text);
@@ -55,9 +55,13 @@ static void all_mistakes_of_the_command_line_are_told(void **state)
 		      "-t/--threads: \"0\" " ACCEPTED_THREADS);
 	expect_faults("-o foo,hashpower=99,bar=1", NULL,
 		      "-o/--extended: Illegal suboption \"foo\"\n"
-		      "-o/--extended: Initial hashtable multiplier of 99 is too high Choose a value based on \"STAT "
-		      "hash_power_level\" from a running instance\n"
+		      "-o/--extended: hashpower: \"99\" is not a whole number from 12 to 32\n"
 		      "-o/--extended: Illegal suboption \"bar=1\"\n");
+	expect_faults("-o ext_page_size=x,watcher_logbuf_size=-1,ssl_verify_mode=7,slab_automove_ratio=2", NULL,
+		      "-o/--extended: ext_page_size: \"x\" is not a whole number from 0 to 4095 MiB\n"
+		      "-o/--extended: watcher_logbuf_size: \"-1\" is not a whole number from 0 to 4194303 KiB\n"
+		      "-o/--extended: ssl_verify_mode: \"7\" is not a whole number from 0 to 3\n"
+		      "-o/--extended: slab_automove_ratio must be > 0 and < 1\n");
 	expect_faults("-t", NULL, "flashield: option requires an argument -- 't'\n");
 }
 
@@ -84,8 +88,17 @@ static void contradictions_are_told_unless_a_value_is_refused_itself(void **stat
 {
 	(void)state;
 	expect_faults("--config @", "max-item-size = 64m\nmodel-pinned = yes\n",
-		      "@:1: -I/--max-item-size: 64m is more than half of -m/--memory-limit, which is 64m\n"
-		      "--model-pinned: it keeps the model of --model, which is not given\n");
+		      "@:1: max-item-size: 64m is more than half of -m/--memory-limit, which is 64m\n"
+		      "@:2: model-pinned: it keeps the model of --model, which is not given\n");
+	expect_faults("-S -B ascii -o hot_lru_pct=70,warm_lru_pct=70", NULL,
+		      "--extended: hot_lru_pct + warm_lru_pct cannot be more than 80% combined\n"
+		      "--protocol: ERROR: You cannot allow the ASCII protocol while using SASL.\n");
+	expect_faults(
+		"--config @ -p 9151", "segment-size = 32m\nflash-size = 64m\njournal = sync\n",
+		"@:1: segment-size: 32m is more than a quarter of --flash-size, which is 64m\n"
+		"--metrics-listen: at 127.0.0.1:9151 the cache itself listens, by -p/--port or -l/--listen; take another "
+		"port, or off\n"
+		"@:3: journal: sync takes --flash-path and --state-dir\n");
 	expect_faults("-I 64m -m 1gg", NULL,
 		      "-m/--memory-limit: \"1gg\" is not a size from 1m to 1p, in MiB or with a suffix k m g t p\n");
 }

@@ -70,7 +70,7 @@ static void what_does_not_go_together_is_refused(void **state)
 		  "slab size 100 cannot be lower than or equal to a previous class size\n" },
 		{ "-o slab_sizes=96-104", 64, "slab size 104 must be at least 8 bytes larger than previous class\n" },
 		{ "--flash-path=f --flash-size=1m --segment-size=512k", 64,
-		  "--segment-size: it may be at most a quarter of --flash-size\n" },
+		  "--segment-size: 512k is more than a quarter of --flash-size, which is 1m\n" },
 		{ "--flash-path=f --model-pinned", 64,
 		  "--model-pinned: it keeps the model of --model, which is not given\n" },
 	};

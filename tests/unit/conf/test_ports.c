@@ -8,9 +8,10 @@ static void expect_one_port(const char *words, const char *address)
 {
 	char text[256];
 
-	snprintf(text, sizeof(text),
-		 "--metrics-listen: at %s -p/--port or -l/--listen has the cache listen; take another port, or off\n",
-		 address);
+	snprintf(
+		text, sizeof(text),
+		"--metrics-listen: at %s the cache itself listens, by -p/--port or -l/--listen; take another port, or off\n",
+		address);
 	expect_refusal(words, NULL, 64, text);
 }
 

@@ -239,6 +239,29 @@ static void what_is_formatted_reads_back_the_same(void **state)
 	assert_string_equal(units_format_rate(20 << 20, text), "20m/s");
 }
 
+static void sizes_are_shown_rounded(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *shown;
+	} cases[] = {
+		{ 0, "0 bytes" },
+		{ 1023, "1023 bytes" },
+		{ 1024, "1.00 KiB" },
+		{ 1536, "1.50 KiB" },
+		{ 64 << 20, "64.00 MiB" },
+		{ (1u << 30) - 1, "1.00 GiB" }, /* not 1024.00 MiB */
+		{ 3ull << 29, "1.50 GiB" },
+		{ 1ull << 40, "1.00 TiB" },
+		{ UINT64_MAX, "16.00 EiB" },
+	};
+	char text[UNITS_TEXT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(units_show_size(cases[i].bytes, text), cases[i].shown);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +274,7 @@ int main(void)
 		cmocka_unit_test(rates_read_back_the_same),
 		cmocka_unit_test(garbage_is_refused_or_a_rate),
 		cmocka_unit_test(what_is_formatted_reads_back_the_same),
+		cmocka_unit_test(sizes_are_shown_rounded),
 	};
 
 	return cmocka_run_group_tests_name("units", tests, NULL, NULL);

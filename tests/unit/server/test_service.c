@@ -62,17 +62,33 @@ static void a_flash_that_is_wanted_and_missing_is_said_first(void **state)
 	assert_string_equal(shown(), "Degraded: no flash, objects are in DRAM only; 1234 objects; hit ratio 25.0 %");
 }
 
+static void a_file_that_is_away_is_said(void **state)
+{
+	(void)state;
+	snprintf(store.segments.away_reason, sizeof(store.segments.away_reason), "the flash file was moved away");
+	assert_string_equal(shown(), "Degraded: the flash file was moved away, and is lost when the daemon ends; "
+				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
+}
+
+static void an_endpoint_that_is_not_served_is_said(void **state)
+{
+	(void)state;
+	figures.metrics_trouble = "127.0.0.1:9151: Address already in use";
+	store.flash = figures.flash_wanted = false;
+	assert_string_equal(shown(), "Degraded: no /metrics, 127.0.0.1:9151: Address already in use; 1234 objects");
+}
+
 static void a_file_that_is_being_made_is_said(void **state)
 {
 	(void)state;
 	store.info.flash_bytes = 3ull << 30;
 	store.segments.allocated_bytes = 1ull << 30;
 	assert_string_equal(shown(), "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full; "
-				     "1.0 of 3.0 GiB of the flash file are made");
+				     "1.00 GiB of 3.00 GiB of the flash file are made");
 	store.segments.allocate_error = ENOSPC;
 	assert_string_equal(shown(), "Degraded: the flash file can't be made longer: No space left on device; "
 				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full; "
-				     "1.0 of 3.0 GiB of the flash file are made");
+				     "1.00 GiB of 3.00 GiB of the flash file are made");
 }
 
 static void a_rebuild_is_said_until_it_is_over(void **state)
@@ -164,6 +180,8 @@ int main(void)
 		cmocka_unit_test_setup(a_reload_that_failed_is_said_first, begin),
 		cmocka_unit_test_setup(without_flash_there_is_no_word_of_it, begin),
 		cmocka_unit_test_setup(a_file_that_is_being_made_is_said, begin),
+		cmocka_unit_test_setup(a_file_that_is_away_is_said, begin),
+		cmocka_unit_test_setup(an_endpoint_that_is_not_served_is_said, begin),
 		cmocka_unit_test_setup(a_move_shows_how_far_it_is, begin),
 		cmocka_unit_test_setup(a_flash_that_is_wanted_and_missing_is_said_first, begin),
 		cmocka_unit_test_setup(a_rebuild_is_said_until_it_is_over, begin),

@@ -185,7 +185,7 @@ static void too_little_room_makes_no_file(void **state)
 	struct harness *h = *state;
 
 	h->config.flash_min_free = MORE_THAN_THERE_IS;
-	expect_without_flash(h, "GiB are free there, --flash-min-free asks for 1073741824.00 GiB");
+	expect_without_flash(h, "are free there, --flash-min-free asks for 1.00 EiB");
 }
 
 static void a_file_of_the_size_is_used_whatever_is_free(void **state)
