@@ -42,6 +42,7 @@ enum conf_app_source { CONF_APP_SOURCE_PREFIX, CONF_APP_SOURCE_USER };
 enum conf_clock_mode { CONF_CLOCK_LRU, CONF_CLOCK_MFU };
 enum conf_filter { CONF_FILTER_BLOOM, CONF_FILTER_CUCKOO };
 enum conf_direct_io { CONF_DIRECT_IO_AUTO, CONF_DIRECT_IO_OFF };
+enum conf_flash_read_unit { CONF_READ_BLOCK, CONF_READ_PAGE };
 enum conf_placement { CONF_PLACEMENT_SWEEP, CONF_PLACEMENT_PAPER };
 enum conf_reinsertion { CONF_REINSERTION_READ, CONF_REINSERTION_LIVE };
 enum conf_admission {

@@ -31,7 +31,7 @@ void extent_account(struct fidx *index, uint64_t word, int sign)
 	segment->extent_ghost_bytes += (uint64_t)(ghost ? length : 0);
 	if (segment->extents_open) { /* otherwise the close has taken all of them off the sums */
 		atomic_fetch_add_explicit(&index->extents.used, sign, memory_order_relaxed);
-		segment_account_sums(index, 0, ghost ? sign : 0, length, ghost ? 0 : length, 0);
+		segment_account_sums(index, 0, ghost ? sign : 0, length, ghost ? 0 : length);
 	}
 	atomic_fetch_add_explicit(&index->extents.present, (uint64_t)(int64_t)sign, memory_order_release);
 	lock_release(&index->extents.sums_lock);
@@ -52,7 +52,7 @@ void extents_segment_close(struct fidx *index, struct segment *segment)
 	segment->extents_open = false;
 	atomic_fetch_sub_explicit(&index->extents.used, atomic_load(&segment->extents), memory_order_relaxed);
 	segment_account_sums(index, 0, -(int64_t)segment->extent_ghosts, -(int64_t)segment->extent_bytes,
-			     -(int64_t)(segment->extent_bytes - segment->extent_ghost_bytes), 0);
+			     -(int64_t)(segment->extent_bytes - segment->extent_ghost_bytes));
 	lock_release(&index->extents.sums_lock);
 }
 

@@ -257,8 +257,8 @@ void fidx_segment_close(struct fidx *index, uint32_t segment);
 FS_MUST_CHECK bool fidx_lacks_filter(const struct fidx *index, uint32_t segment);
 /*
  * Gives an open segment that lacks one the filter that was built for it, and owns it, as fidx_segment_open does. False: it
- * is malformed, or memory is out, and the segment goes on without one. A slot that is changed in the same moment may stay
- * counted without the filter in filter_false_positive. The cleaner, while other threads look up and change.
+ * is malformed, or memory is out, and the segment goes on without one. The cleaner, while other threads look up and
+ * change.
  */
 FS_MUST_CHECK bool fidx_give_filter(struct fidx *index, uint32_t segment, void *filter, size_t filter_length);
 
@@ -452,10 +452,12 @@ struct fidx_status {
 	uint64_t
 		uncounted; /* slots and extents that a recount has before it, empty ones included; used, ghosts, bytes and
 			       extents_used lack what these have. 0: none is under way */
-	double filter_false_positive; /* of the resident filters, weighted by slots; 1 without */
 };
 /* Fills out. Cheap, as all figures are kept as counts; they may be a moment old. Any thread, no lock. */
 void fidx_get_status(const struct fidx *index, struct fidx_status *out);
+/* Returns the share of other keys that the resident filters pass, weighted by slots: 0 .. 1, and 1 without filters. Looks
+   at each segment, if there are filters. Any thread, no lock. */
+double fidx_filter_false_positive(const struct fidx *index);
 
 /* For debug builds and tests: walks all slots and counts them again, while nothing else runs. False, with a log line: a
    count is wrong. */

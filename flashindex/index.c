@@ -286,7 +286,7 @@ static uint64_t sum_or_zero(int64_t sum)
 
 void fidx_get_status(const struct fidx *index, struct fidx_status *out)
 {
-	int64_t used = 0, ghosts = 0, filter_pass = 0;
+	int64_t used = 0, ghosts = 0;
 
 	memset(out, 0, sizeof(*out));
 	for (unsigned i = 0; i < SHARDS; i++) {
@@ -296,7 +296,6 @@ void fidx_get_status(const struct fidx *index, struct fidx_status *out)
 		ghosts += sum_load(&shard->ghosts);
 		out->live_bytes += sum_load(&shard->live_bytes);
 		out->hot_bytes += sum_load(&shard->hot_bytes);
-		filter_pass += sum_load(&shard->filter_pass);
 	}
 	for (uint32_t left = tables_live(index); left; left &= left - 1) {
 		out->tables++;
@@ -313,5 +312,4 @@ void fidx_get_status(const struct fidx *index, struct fidx_status *out)
 			   (sizeof(struct segment) << index->layout.segment_bits) + SHARDS * sizeof(struct shard) +
 			   index_kept_bytes(index->segments) + (index->warm ? sizeof(*index->warm) : 0) +
 			   out->extents / EXTENT_WAYS * sizeof(struct extent_group);
-	out->filter_false_positive = used > 0 ? (double)sum_or_zero(filter_pass) / FILTER_PASS_ALL / (double)used : 1;
 }

@@ -96,7 +96,7 @@ struct segment {
    shards; a shard's part of it may be negative. */
 struct shard {
 	alignas(64) _Atomic uint64_t readers; /* threads of this shard that are inside a filter */
-	_Atomic int64_t used, ghosts, live_bytes, hot_bytes, filter_pass;
+	_Atomic int64_t used, ghosts, live_bytes, hot_bytes;
 };
 
 /* ---- the table of known collisions ----------------------------------------------------------- */
@@ -279,16 +279,15 @@ void segment_account(struct fidx *index, uint32_t segment, int slots, int ghosts
 /* segment.c. Does so for a change of the slot at that address, unless it is not counted yet. */
 void slot_account(struct fidx *index, const struct table *table, const _Atomic uint32_t *at, uint32_t segment,
 		  int slots, int ghosts);
-/* segment.c. Accounts for another share of keys that the segment's filter passes. The cleaner. */
-void segment_account_filter(struct fidx *index, uint32_t segment, const struct filter *filter);
+/* segment.c. Notes the share of keys that the segment's filter passes from now on. NULL: it has none. The cleaner. */
+void segment_note_filter(struct fidx *index, uint32_t segment, const struct filter *filter);
 /* segment.c. Waits until no thread can use a filter that is not published any more. The cleaner. */
 void segment_wait_for_readers(struct fidx *index);
 /* segment.c. Frees a filter that no thread can use, and takes its bytes off the account. The cleaner. */
 void segment_free_filter(struct fidx *index, struct filter *filter);
 /* segment.c. Adds slots to a segment's counts alone. */
 void segment_account_counts(struct fidx *index, uint32_t segment, uint32_t slots, uint32_t ghosts);
-void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
-			  int64_t filter_pass);
+void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes);
 
 /* recount.c. Marks all tables of slots and extents as uncounted, and begins a recount of them: when all segments are open,
    and before any other thread uses the index. FS_OK; FS_ENOMEM, and nothing has changed. */

@@ -54,7 +54,7 @@ struct recount {
 /* Adds a run's counts to those of the segments, which are open or closed as they were when the recount began. */
 static void run_account(struct fidx *index, struct recount *recount)
 {
-	int64_t slots = 0, ghosts = 0, live_bytes = 0, hot_bytes = 0, filter_pass = 0;
+	int64_t slots = 0, ghosts = 0, live_bytes = 0, hot_bytes = 0;
 
 	for (uint32_t i = 0; i < recount->touched; i++) {
 		uint32_t number = recount->field[i] - 1;
@@ -67,12 +67,10 @@ static void run_account(struct fidx *index, struct recount *recount)
 		ghosts += count->ghosts;
 		live_bytes += count->slots * mean;
 		hot_bytes += (int64_t)(count->slots - count->ghosts) * mean;
-		filter_pass +=
-			(int64_t)count->slots * atomic_load_explicit(&segment->filter_pass, memory_order_relaxed);
 		count->slots = count->ghosts = 0;
 	}
 	recount->touched = 0;
-	segment_account_sums(index, slots, ghosts, live_bytes, hot_bytes, filter_pass);
+	segment_account_sums(index, slots, ghosts, live_bytes, hot_bytes);
 }
 
 /* A slot that is not its table's, or out of range. Its stripe is held. */

@@ -17,8 +17,7 @@ static void sum_add(_Atomic int64_t *sum, int64_t by)
 		atomic_fetch_add_explicit(sum, by, memory_order_relaxed);
 }
 
-void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes,
-			  int64_t filter_pass)
+void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t live_bytes, int64_t hot_bytes)
 {
 	struct shard *shard = shard_self(index);
 
@@ -26,13 +25,11 @@ void segment_account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int
 	sum_add(&shard->ghosts, ghosts);
 	sum_add(&shard->live_bytes, live_bytes);
 	sum_add(&shard->hot_bytes, hot_bytes);
-	sum_add(&shard->filter_pass, filter_pass);
 }
 
-static void account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t mean_bytes, int64_t filter_pass)
+static void account_sums(struct fidx *index, int64_t slots, int64_t ghosts, int64_t mean_bytes)
 {
-	segment_account_sums(index, slots, ghosts, slots * mean_bytes, (slots - ghosts) * mean_bytes,
-			     slots * filter_pass);
+	segment_account_sums(index, slots, ghosts, slots * mean_bytes, (slots - ghosts) * mean_bytes);
 }
 
 void segment_account(struct fidx *index, uint32_t number, int slots, int ghosts)
@@ -40,13 +37,12 @@ void segment_account(struct fidx *index, uint32_t number, int slots, int ghosts)
 	struct segment *segment = segment_at(index, number);
 	/* Read before the counts change: the segment can't be reopened before that. */
 	int64_t mean_bytes = atomic_load_explicit(&segment->mean_bytes, memory_order_relaxed);
-	int64_t filter_pass = atomic_load_explicit(&segment->filter_pass, memory_order_relaxed);
 	int64_t change = (int64_t)ghosts * (INT64_C(1) << COUNTS_GHOST_SHIFT) + slots;
 	uint64_t old = atomic_fetch_add_explicit(&segment->counts, (uint64_t)change, memory_order_acq_rel);
 
 	must((int64_t)COUNTS_SLOTS(old) + slots >= 0 && (int64_t)COUNTS_GHOSTS(old) + ghosts >= 0);
 	if (!(old & COUNTS_CLOSED))
-		account_sums(index, slots, ghosts, mean_bytes, filter_pass);
+		account_sums(index, slots, ghosts, mean_bytes);
 }
 
 void slot_account(struct fidx *index, const struct table *table, const _Atomic uint32_t *at, uint32_t segment,
@@ -134,8 +130,7 @@ void fidx_segment_close(struct fidx *index, uint32_t number)
 	counts = atomic_fetch_or_explicit(&segment->counts, COUNTS_CLOSED, memory_order_acq_rel);
 	must(!(counts & COUNTS_CLOSED) && COUNTS_GHOSTS(counts) <= COUNTS_SLOTS(counts));
 	account_sums(index, -(int64_t)COUNTS_SLOTS(counts), -(int64_t)COUNTS_GHOSTS(counts),
-		     atomic_load_explicit(&segment->mean_bytes, memory_order_relaxed),
-		     atomic_load_explicit(&segment->filter_pass, memory_order_relaxed));
+		     atomic_load_explicit(&segment->mean_bytes, memory_order_relaxed));
 	extents_segment_close(index, segment);
 	filter = atomic_exchange(&segment->filter, NULL);
 	if (filter) {
@@ -149,13 +144,30 @@ bool fidx_lacks_filter(const struct fidx *index, uint32_t number)
 	return fidx_segment_is_open(index, number) && !atomic_load(&segment_at(index, number)->filter);
 }
 
-void segment_account_filter(struct fidx *index, uint32_t number, const struct filter *filter)
+void segment_note_filter(struct fidx *index, uint32_t number, const struct filter *filter)
 {
-	struct segment *segment = segment_at(index, number);
-	uint32_t pass = pass_of(filter), before = atomic_exchange(&segment->filter_pass, pass);
-	int64_t slots = COUNTS_SLOTS(atomic_load(&segment->counts));
+	atomic_store_explicit(&segment_at(index, number)->filter_pass, pass_of(filter), memory_order_relaxed);
+}
 
-	segment_account_sums(index, 0, 0, 0, 0, slots * ((int64_t)pass - (int64_t)before));
+/* From the segments' counts, as a sum over slots would have to be corrected whenever a filter comes or goes, while slots
+   change. */
+double fidx_filter_false_positive(const struct fidx *index)
+{
+	double passed = 0, slots = 0;
+
+	if (!atomic_load(&index->filters))
+		return 1;
+	for (uint32_t number = 0; number < index->segments; number++) {
+		const struct segment *segment = segment_at(index, number);
+		uint64_t counts = atomic_load_explicit(&segment->counts, memory_order_relaxed);
+
+		if (counts & COUNTS_CLOSED)
+			continue;
+		slots += COUNTS_SLOTS(counts);
+		passed += (double)COUNTS_SLOTS(counts) *
+			  atomic_load_explicit(&segment->filter_pass, memory_order_relaxed) / FILTER_PASS_ALL;
+	}
+	return slots > 0 ? passed / slots : 1;
 }
 
 bool fidx_give_filter(struct fidx *index, uint32_t number, void *bytes, size_t length)
@@ -167,7 +179,7 @@ bool fidx_give_filter(struct fidx *index, uint32_t number, void *bytes, size_t l
 	if (!filter)
 		return false;
 	atomic_fetch_add_explicit(&index->filter_bytes, filter_bytes(filter), memory_order_relaxed);
-	segment_account_filter(index, number, filter);
+	segment_note_filter(index, number, filter);
 	atomic_store(&segment->filter, filter);
 	atomic_store(&index->filters, true);
 	return true;

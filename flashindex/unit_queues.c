@@ -269,17 +269,18 @@ bool unit_queues_want(struct unit_queues *queues, uint32_t segment, uint64_t get
 	return true;
 }
 
-void unit_queues_loaded(struct unit_queues *queues, uint32_t segment, bool in_memory)
+void unit_queues_loaded(struct unit_queues *queues, uint32_t segment, enum unit_load load)
 {
 	struct entry *entry = entry_of(queues, segment);
 
-	if (in_memory) {
+	if (load == UNIT_LOADED) {
 		set_resident(queues, segment, entry->unit.resident + 1);
 		return;
 	}
 	must(queues->bytes >= entry->unit.bytes);
 	queues->bytes -= entry->unit.bytes;
-	entry->unit.stored = entry->unit.resident;
+	if (load == UNIT_DAMAGED)
+		entry->unit.stored = entry->unit.resident;
 }
 
 void unit_queues_get_figures(const struct unit_queues *queues, struct unit_queues_figures *out)

@@ -66,8 +66,13 @@ void unit_queues_note(struct unit_queues *queues, uint32_t segment, uint32_t tim
    for the segment and calls unit_queues_loaded; its bytes count from here on. */
 FS_MUST_CHECK bool unit_queues_want(struct unit_queues *queues, uint32_t segment, uint64_t gets,
 				    struct unit_victims *victims);
-/* The unit is in memory, or it can't be had, so that the segment gets no further ones. */
-void unit_queues_loaded(struct unit_queues *queues, uint32_t segment, bool in_memory);
+enum unit_load {
+	UNIT_LOADED, /* it is in memory */
+	UNIT_LATER, /* it could not be read this time: the segment may want it again */
+	UNIT_DAMAGED /* it can't be had, so that the segment gets no further ones */
+};
+/* Tells what became of the unit. */
+void unit_queues_loaded(struct unit_queues *queues, uint32_t segment, enum unit_load load);
 
 struct unit_queues_figures {
 	uint64_t bytes, budget;

@@ -201,7 +201,7 @@ int fidx_unit_add(struct fidx *index, uint32_t segment, void *bytes, size_t leng
 		return result;
 	atomic_fetch_add_explicit(&index->filter_bytes, sizeof(*unit) + length, memory_order_relaxed);
 	unit->next = rest;
-	segment_account_filter(index, segment, unit);
+	segment_note_filter(index, segment, unit);
 	atomic_store(&segment_at(index, segment)->filter, unit);
 	atomic_store(&index->filters, true);
 	return FS_OK;
@@ -214,7 +214,7 @@ void fidx_unit_drop(struct fidx *index, uint32_t segment)
 	must(unit && unit->stored);
 	rest = unit->next;
 	atomic_store(&segment_at(index, segment)->filter, rest);
-	segment_account_filter(index, segment, rest);
+	segment_note_filter(index, segment, rest);
 	segment_wait_for_readers(index); /* one that has the unit may be on its way to the rest */
 	unit->next = NULL;
 	segment_free_filter(index, unit);

@@ -332,6 +332,7 @@ int dev_open(struct dev **out, const struct seg_config *config)
 	if (rc == FS_OK)
 		rc = S_ISBLK(st.st_mode) ? fit_block_device(file, config) : fit_file(file, config);
 	if (rc == FS_OK) {
+		file->dev.read_block = file->dev.direct ? file_read_block(file->fd) : SEG_PAGE;
 		if (!file->dev.direct)
 			posix_fadvise(file->fd, 0, 0, POSIX_FADV_RANDOM);
 		file->path = realpath(config->path, NULL); /* a later change of the working directory does no harm */

@@ -5,7 +5,8 @@
  *
  * Threads: any thread may read, write, flush and discard. A queue belongs to its owner. Another thread may call submit
  * alone, also at the same time as the owner. Errors: 0 or a negative errno in this header, because the reason is
- * logged. Offsets, lengths and buffers are multiples of SEG_PAGE. All calls but submit of a nowait request may block.
+ * logged. Offsets, lengths and buffers are multiples of SEG_PAGE; those of a queue's reads may be multiples of read_block.
+ * All calls but submit of a nowait request may block.
  */
 #ifndef FS_SEGMENTS_DEVICE_INTERNAL_H
 #define FS_SEGMENTS_DEVICE_INTERNAL_H
@@ -75,6 +76,7 @@ struct dev {
 	const struct dev_ops *ops;
 	uint64_t bytes;
 	bool direct, block_device;
+	uint32_t read_block; /* 512 to SEG_PAGE, a power of two */
 	int fd; /* that requests are for; only aio.c uses it */
 	/* With ops->allocate: what the file had when it was opened, in whole pages; and the bytes from its beginning that
 	   may be written, `bytes` when it is complete. Written by ops->allocate, read by any thread. */
@@ -102,6 +104,10 @@ FS_MUST_CHECK int file_allocate(int fd, uint64_t bytes, uint64_t most, uint64_t 
 /* device_look.c: what became of the file or block device that was opened as fd, with so many bytes, at path; NULL: the
    path is not known. As in struct dev_ops. */
 FS_MUST_CHECK enum dev_sight file_look(int fd, const char *path, uint64_t bytes, char *why, size_t size);
+
+/* device_block.c: returns the read_block of a file or block device that is opened O_DIRECT. */
+#define DEV_READ_LEAST 512u
+FS_MUST_CHECK uint32_t file_read_block(int fd);
 
 /* superblock.c: do the first DEV_START_BYTES of a flash hold something else than a cache? Bytes past its end are
    zeros. */

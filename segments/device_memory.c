@@ -136,7 +136,9 @@ struct dev *dev_memory_create(uint64_t bytes)
 		mem_free(device);
 		return NULL;
 	}
-	*device = (struct memory_device){ .dev = { .ops = &memory_ops, .bytes = bytes, .direct = true },
-					  .bytes = memory };
+	*device = (struct memory_device){
+		.dev = { .ops = &memory_ops, .bytes = bytes, .direct = true, .read_block = DEV_READ_LEAST },
+		.bytes = memory
+	};
 	return &device->dev;
 }

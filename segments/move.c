@@ -16,7 +16,7 @@
 
 struct seg_move {
 	struct dev *to; /* the device that is copied to; NULL once it is the flash */
-	unsigned number; /* its number in seg->devices */
+	unsigned number; /* its number in seg->devices; the other device has the other one */
 	uint32_t segments; /* that have room there: the first ones */
 	uint64_t device_bytes;
 	char *path; /* of a file that this move has made; NULL: there is none */
@@ -27,7 +27,6 @@ struct seg_move {
 	uint64_t unreadable;
 	struct dev *from; /* the device that is left; NULL before the switch */
 	bool erased; /* it has no superblock any more, or can't be written */
-	bool *waits; /* of each segment: it may have been pinned in its old home all the time */
 };
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -37,7 +36,6 @@ static void move_free(struct seg_move *move)
 	mem_free(move->path);
 	mem_free(move->copied);
 	mem_free(move->piece);
-	mem_free(move->waits);
 	mem_free(move);
 }
 
@@ -48,9 +46,8 @@ static struct seg_move *move_create(const struct segments *seg)
 	if (!move)
 		return NULL;
 	move->copied = mem_zalloc(seg->segments * sizeof(*move->copied));
-	move->waits = mem_zalloc(seg->segments * sizeof(*move->waits));
 	move->piece = mem_aligned(SEG_PAGE, PIECE_BYTES);
-	if (move->copied && move->waits && move->piece)
+	if (move->copied && move->piece)
 		return move;
 	move_free(move);
 	return NULL;
@@ -72,7 +69,9 @@ static int open_device(const struct segments *seg, const struct seg_move_config 
 {
 	bool made = access(config->path, F_OK) != 0;
 	int64_t bytes = seg_flash_bytes(config->path, config->flash_bytes);
-	struct seg_config open = { .path = config->path, .direct = seg->direct_wanted };
+	struct seg_config open = { .path = config->path,
+				   .direct = seg->direct_wanted,
+				   .read_unit = seg->read_unit_wanted };
 	int rc = bytes < 0 ? (int)bytes : FS_OK;
 
 	open.flash_bytes = (bytes > 0 ? (uint64_t)bytes : seg->device->bytes) & ~(uint64_t)(SEG_PAGE - 1);
@@ -300,7 +299,6 @@ static int complete(struct segments *seg, bool paced, struct seg_moved *out)
 static void leave(struct segments *seg, struct seg_moved *out)
 {
 	struct seg_move *move = seg->move;
-	bool waits = false;
 
 	if (!move->erased) {
 		int error;
@@ -312,13 +310,8 @@ static void leave(struct segments *seg, struct seg_moved *out)
 			log_warn("flash: the superblock of the old device can't be erased: %s", strerror(-error));
 		move->erased = true;
 	}
-	for (uint32_t n = 0; n < seg->segments; n++) {
-		if (move->waits[n] && atomic_load(&seg_live_at(seg, n)->pins) == 0)
-			move->waits[n] = false;
-		waits |= move->waits[n];
-	}
-	out->phase = waits ? SEG_MOVE_LEAVING : SEG_MOVE_NONE;
-	if (!waits)
+	out->phase = homes_in_use(seg, 1 - move->number) ? SEG_MOVE_LEAVING : SEG_MOVE_NONE;
+	if (out->phase == SEG_MOVE_NONE)
 		move_close(seg);
 }
 
@@ -386,10 +379,8 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	seg->super.checksum = super.checksum;
 	move->from = seg->device;
 	seg->devices[move->number] = seg->device = move->to;
-	for (uint32_t n = 0; n < seg->segments; n++) {
-		move->waits[n] = true;
+	for (uint32_t n = 0; n < seg->segments; n++)
 		atomic_store(&seg_live_at(seg, n)->home, seg_offset_by_number(seg, n) + move->number);
-	}
 	move->to = NULL;
 	seg->allocate_at_ms = 0;
 	seg->allocate_tenth = 0;

@@ -17,8 +17,8 @@
  * then.
  *
  * Why a read is right at any time: a segment that is pinned doesn't change, so that both homes have the same bytes. Before
- * a segment is written again its pins are gone, and a later pin sees the new home. The old device is closed after each
- * segment was seen without a pin since the switch.
+ * a segment is written again its pins are gone, and a later pin sees the new home. The old device is closed when nobody
+ * reads from it any more (homes_internal.h).
  *
  * Threads: the cleaner. Errors: codes of base/error.h. Whoever moves the flash has no journal (seg_set_durable).
  */

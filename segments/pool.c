@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Read buffers, page-aligned, by size class (1, 2, 3, 4, 6, 8, 12, ... pages). An idle buffer is kept
- * for the next read while the idle ones stay within idle_most.
+ * Read buffers by size class (512, 1024 and 2048 bytes; 1, 2, 3, 4, 6, 8, 12, ... pages). One below a page lies within a
+ * page, the others begin with one. An idle buffer is kept for the next read while the idle ones stay within idle_most, and
+ * while there are nodes.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "segments/pool_internal.h"
 
 #define POOL_PAGES_MAX 1024u
+#define SMALL_CLASSES 3u /* below a page */
 
 /* The size of the class for a buffer of that many bytes; *index is POOL_CLASSES when it has none. */
 static uint64_t buffer_class(uint64_t bytes, unsigned *index)
@@ -16,9 +18,13 @@ static uint64_t buffer_class(uint64_t bytes, unsigned *index)
 	unsigned i = 0;
 	uint64_t size = 1;
 
+	if (bytes <= SEG_PAGE / 2) {
+		*index = bytes <= SEG_PAGE / 8 ? 0 : bytes <= SEG_PAGE / 4 ? 1 : 2;
+		return SEG_PAGE / 8 << *index;
+	}
 	if (__builtin_expect(pages <= 4, 1)) {
-		*index = pages > 1 ? (unsigned)pages - 1 : 0;
-		return (*index + 1ull) * SEG_PAGE;
+		*index = SMALL_CLASSES + (unsigned)pages - 1;
+		return pages * SEG_PAGE;
 	}
 	/* Larger ones are rare, and rounding them up would cost megabytes. */
 	*index = POOL_CLASSES;
@@ -29,7 +35,7 @@ static uint64_t buffer_class(uint64_t bytes, unsigned *index)
 		i++;
 		size = i < 2 ? i + 1 : (i % 2 ? 2ull << (i / 2) : 3ull << (i / 2 - 1));
 	}
-	*index = i;
+	*index = SMALL_CLASSES + i;
 	return size * SEG_PAGE;
 }
 
@@ -69,7 +75,7 @@ void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size)
 		pool_push(&pool->unused, node);
 		return node->buffer;
 	}
-	buffer = mem_aligned(SEG_PAGE, *size);
+	buffer = mem_aligned(*size < SEG_PAGE ? *size : SEG_PAGE, *size);
 	if (buffer)
 		atomic_fetch_add_explicit(&pool->bytes, *size, memory_order_relaxed);
 	return buffer;
@@ -82,9 +88,8 @@ void pool_give(struct pool *pool, void *buffer, uint64_t size)
 	uint64_t class_bytes = buffer_class(size, &index);
 
 	must(buffer && class_bytes == size);
-	if (index < POOL_CLASSES && pool->idle_bytes + size <= pool->idle_most) {
+	if (index < POOL_CLASSES && pool->idle_bytes + size <= pool->idle_most && pool->unused) {
 		node = pool_pop(&pool->unused);
-		must(node); /* there is a node for each page that may be idle */
 		node->buffer = buffer;
 		pool_push(&pool->idle[index], node);
 		pool->idle_bytes += size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Page-aligned buffers of a reader. One thread owns the pool; any thread may read its field bytes. */
+/* Buffers of a reader. One thread owns the pool; any thread may read its field bytes. */
 #ifndef FS_SEGMENTS_POOL_INTERNAL_H
 #define FS_SEGMENTS_POOL_INTERNAL_H
 
@@ -7,8 +7,8 @@
 
 #include "segments/segments.h"
 
-#define POOL_CLASSES 20u /* up to 4 MiB; larger buffers are not kept */
-#define POOL_IDLE_MAX (SEG_READER_IDLE_MOST / SEG_PAGE)
+#define POOL_CLASSES 23u /* up to 4 MiB; larger buffers are not kept */
+#define POOL_IDLE_MAX 512u
 
 /* It lies beside the buffer, not in it: the processor's caches don't hold a buffer that the device has written to. */
 struct pool_idle {
@@ -26,7 +26,8 @@ struct pool {
 
 /* Makes an empty pool, which keeps up to SEG_READER_IDLE_MOST bytes idle. */
 void pool_init(struct pool *pool);
-/* Returns a buffer of at least bytes, page-aligned; *size: its real size, for pool_give. NULL: no memory. */
+/* Returns a buffer of at least bytes, at least 1, for a direct read: aligned to 512 bytes, above half a page to pages.
+   *size: its real size, for pool_give. NULL: no memory. */
 void *pool_take(struct pool *pool, uint64_t bytes, uint64_t *size);
 /* Takes a buffer back: keeps or frees it. */
 void pool_give(struct pool *pool, void *buffer, uint64_t size);

@@ -32,6 +32,7 @@
 #include "base/metrics/counters.h"
 #include "base/metrics/latency.h"
 #include "segments/pool_internal.h"
+#include "segments/read_lists_internal.h"
 #include "segments/read_rate_internal.h"
 #include "segments/segments_internal.h"
 
@@ -41,14 +42,7 @@
 #define READER_MAGIC 0x52454144u
 #define READ_MAGIC 0x52444552u
 
-enum { LIST_NONE, LIST_WAITING, LIST_FRESH, LIST_LATE, LIST_FINISHED, LISTS };
-
-struct list {
-	struct seg_read *first, *last;
-	unsigned count;
-};
-
-/* The owner's, but for back and the pool's count of bytes. */
+/* The owner's, but for back, the counts of homes and the pool's count of bytes. */
 struct seg_reader {
 	struct segments *seg;
 	struct dev_queue *queue;
@@ -57,7 +51,8 @@ struct seg_reader {
 	unsigned depth; /* constant */
 	unsigned outstanding; /* reads whose done has not run */
 	unsigned buffers; /* not released yet */
-	struct list list[LISTS]; /* the one of LIST_NONE stays empty */
+	struct list list[LISTS];
+	struct home_user homes;
 	struct read_rate rate;
 	struct pool pool;
 	struct lock back_lock;
@@ -78,45 +73,6 @@ static struct seg_read *read_of(struct dev_io *io)
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
-
-static void reads_append(struct seg_reader *reader, unsigned in, struct seg_read *read)
-{
-	struct list *list = &reader->list[in];
-
-	must(read->list == LIST_NONE && in > LIST_NONE && in < LISTS);
-	read->list = (uint8_t)in;
-	read->next = NULL;
-	read->prev = list->last;
-	if (list->last)
-		list->last->next = read;
-	else
-		list->first = read;
-	list->last = read;
-	list->count++;
-}
-
-static void reads_remove(struct seg_reader *reader, struct seg_read *read)
-{
-	struct list *list = &reader->list[read->list];
-
-	must(read->list > LIST_NONE && read->list < LISTS && list->count > 0);
-	if (read->prev)
-		read->prev->next = read->next;
-	else
-		list->first = read->next;
-	if (read->next)
-		read->next->prev = read->prev;
-	else
-		list->last = read->prev;
-	list->count--;
-	read->list = LIST_NONE;
-}
-
-static void reads_move(struct seg_reader *reader, struct seg_read *read, unsigned in)
-{
-	reads_remove(reader, read);
-	reads_append(reader, in, read);
-}
 
 static unsigned reads_with_drive(const struct seg_reader *reader)
 {
@@ -166,6 +122,7 @@ int seg_reader_create(struct seg_reader **out, struct segments *seg, unsigned de
 		return FS_ESYS;
 	}
 	pool_init(&reader->pool);
+	home_user_init(seg, &reader->homes);
 	lock_init(&reader->back_lock, LOCK_LEAF);
 	*out = reader;
 	return FS_OK;
@@ -191,6 +148,7 @@ void seg_reader_destroy(struct seg_reader *reader)
 	lock_acquire(&reader->back_lock);
 	lock_release(&reader->back_lock);
 	reader->seg->ops->queue_destroy(reader->queue);
+	home_user_fini(reader->seg, &reader->homes);
 	lock_fini(&reader->back_lock);
 	close(reader->fd);
 	pool_fini(&reader->pool);
@@ -234,37 +192,49 @@ static void read_handed_back(struct dev_io *io)
 	lock_release(&reader->back_lock);
 }
 
+static void read_leave_home(struct seg_reader *reader, struct seg_read *read)
+{
+	if (read->at_home)
+		home_leave(&reader->homes, read->device);
+	read->at_home = false;
+}
+
 /* Moves a read, in a list or in none yet, to the finished ones. */
 static void read_finish(struct seg_reader *reader, struct seg_read *read, int result)
 {
+	read_leave_home(reader, read);
 	read->result = result;
 	if (result != FS_OK)
 		read->available = 0;
 	if (read->list != LIST_NONE)
-		reads_remove(reader, read);
-	reads_append(reader, LIST_FINISHED, read);
+		reads_remove(reader->list, read);
+	reads_append(reader->list, LIST_FINISHED, read);
 }
 
-/* Computes the range of pages. The buffer comes later, so that only a read in flight has one. FS_EINVAL: the read lies
+/* Computes the range of blocks. The buffer comes later, so that only a read in flight has one. FS_EINVAL: the read lies
    outside the segment. */
 static int read_prepare(struct seg_reader *reader, struct seg_read *read)
 {
 	const struct segments *seg = reader->seg;
 	struct dev_io *io = io_of(read);
-	uint64_t first = read->offset & ~(uint64_t)(SEG_PAGE - 1);
+	uint64_t unit, first, end;
 	struct seg_home home;
-	uint64_t end;
 
 	if (read->segment >= seg->segments || read->offset >= seg->segment_bytes || read->length == 0)
 		return FS_EINVAL;
+	home = home_enter(seg, &reader->homes, read->segment);
+	read->at_home = true;
+	read->device = (uint8_t)home.number;
+	unit = seg_read_unit(seg, home.device);
+	first = read->offset & ~(unit - 1);
 	end = read->length > seg->segment_bytes - read->offset ? seg->segment_bytes
-							       : layout_page_up(read->offset + read->length);
-	read->pages = (unsigned)((end - first) / SEG_PAGE);
+							       : (read->offset + read->length + unit - 1) & ~(unit - 1);
+	read->pages = (unsigned)((end - 1) / SEG_PAGE - first / SEG_PAGE + 1);
+	read->transferred = end - first;
 	read->available = end - read->offset;
 	/* All fields that device and submitter don't set themselves. */
 	io->magic = DEV_IO_MAGIC;
 	io->bytes = end - first;
-	home = seg_home(seg, read->segment);
 	io->offset = home.offset + first;
 	io->write = false;
 	io->queue = reader->queue;
@@ -283,7 +253,7 @@ static bool read_take_buffer(struct seg_reader *reader, struct seg_read *read)
 	if (!read->buffer)
 		return false;
 	reader->buffers++;
-	read->bytes = (const uint8_t *)read->buffer + read->offset % SEG_PAGE;
+	read->bytes = (const uint8_t *)read->buffer + (read->transferred - read->available);
 	io->buffer = read->buffer;
 	return true;
 }
@@ -300,11 +270,13 @@ void seg_read_submit(struct seg_reader *reader, struct seg_read *read)
 	read->available = 0;
 	read->pages = 0;
 	read->sent_ns = read->answered_ns = 0;
+	read->transferred = 0;
 	read->list = LIST_NONE;
+	read->at_home = false;
 	reader->outstanding++;
 	rc = health_offline(reader->seg) ? FS_EOFFLINE : read_prepare(reader, read);
 	if (rc == FS_OK) {
-		reads_append(reader, LIST_WAITING, read);
+		reads_append(reader->list, LIST_WAITING, read);
 		return;
 	}
 	read_finish(reader, read, rc);
@@ -316,7 +288,8 @@ bool seg_read_cancel(struct seg_reader *reader, struct seg_read *read)
 	must(read->magic == READ_MAGIC && read->reader == reader);
 	if (read->list != LIST_WAITING)
 		return false;
-	reads_remove(reader, read);
+	reads_remove(reader->list, read);
+	read_leave_home(reader, read);
 	read->magic = 0;
 	reader->outstanding--;
 	seg_read_release(reader, read);
@@ -326,7 +299,7 @@ bool seg_read_cancel(struct seg_reader *reader, struct seg_read *read)
 /* Notes that the drive has the read from now on, or the submitter thread, which gives it to the drive. */
 static void read_sent(struct seg_reader *reader, struct seg_read *read)
 {
-	reads_move(reader, read, LIST_FRESH);
+	reads_move(reader->list, LIST_FRESH, read);
 	read->company = reads_with_drive(reader);
 	read->sent_ns = io_of(read)->submitted_ns;
 	ctr_add(CTR_flash_reads, 1);
@@ -541,7 +514,7 @@ static void look_for_late(struct seg_reader *reader, uint64_t now_ns)
 		return;
 	while (fresh->first && now_ns >= io_of(fresh->first)->submitted_ns + rate->patience_ns) {
 		read_rate_late(rate, now_ns);
-		reads_move(reader, fresh->first, LIST_LATE);
+		reads_move(reader->list, LIST_LATE, fresh->first);
 	}
 	if (read_rate_silent(rate, now_ns)) {
 		health_silent(reader->seg, rate->patience_ns / 1000000);

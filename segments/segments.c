@@ -141,6 +141,7 @@ static void init_locks(struct segments *seg, unsigned error_budget)
 
 	lock_init(&seg->lock, LOCK_SEGMENT_TABLE);
 	lock_init(&seg->pins_lock, LOCK_LEAF);
+	lock_init(&seg->users_lock, LOCK_LEAF);
 	health_init(&seg->health, error_budget);
 	must(pthread_condattr_init(&attributes) == 0);
 	must(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0);
@@ -157,6 +158,8 @@ void seg_close(struct segments *seg)
 	submitter_destroy(seg->submitter);
 	pthread_cond_destroy(&seg->pins_gone);
 	health_fini(&seg->health);
+	must(!seg->users);
+	lock_fini(&seg->users_lock);
 	lock_fini(&seg->pins_lock);
 	lock_fini(&seg->lock);
 	stream_release(seg);
@@ -170,9 +173,11 @@ void seg_note_device(struct segments *seg)
 {
 	const struct dev *device = seg->device;
 
+	must(device->read_block >= DEV_READ_LEAST && device->read_block <= SEG_PAGE);
 	atomic_store_explicit(&seg->device_bytes, device->bytes, memory_order_relaxed);
 	atomic_store_explicit(&seg->direct, device->direct, memory_order_relaxed);
 	atomic_store_explicit(&seg->block_device, device->block_device, memory_order_relaxed);
+	atomic_store_explicit(&seg->read_unit, seg_read_unit(seg, device), memory_order_relaxed);
 	atomic_store_explicit(&seg->allocated_bytes,
 			      seg->ops->allocate ? atomic_load_explicit(&device->allocated, memory_order_relaxed)
 						 : device->bytes,
@@ -198,6 +203,7 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 	seg->segments = seg_count_for(device->bytes, config->segment_bytes);
 	seg->functions = config->functions;
 	seg->direct_wanted = config->direct;
+	seg->read_unit_wanted = config->read_unit;
 	seg->crossings_bytes = config->crossings ? (uint32_t)crossings_bytes(config->segment_bytes) : 0;
 	seg->table = table;
 	atomic_init(&seg->usable, seg->segments);
@@ -285,12 +291,13 @@ void seg_get_info(const struct segments *seg, struct seg_info *out)
 		.hash_seed = seg->super.hash_seed,
 		.attach_epoch = __atomic_load_n(&seg->super.attach_epoch, __ATOMIC_RELAXED),
 		.region_id = __atomic_load_n(&seg->super.region_id, __ATOMIC_RELAXED),
-		.cas_end = seg->super.cas_end,
+		.cas_end = __atomic_load_n(&seg->super.cas_end, __ATOMIC_RELAXED),
 		.found = seg->found,
 		.direct = atomic_load_explicit(&seg->direct, memory_order_relaxed),
 		.block_device = atomic_load_explicit(&seg->block_device, memory_order_relaxed),
 		.offline = health_offline(seg),
 		.crossings = seg->crossings_bytes > 0,
+		.read_unit = atomic_load_explicit(&seg->read_unit, memory_order_relaxed),
 		.staging_bytes = writer_staging_bytes(seg->segment_bytes),
 	};
 	memcpy(out->uuid, seg->super.uuid, sizeof(out->uuid));
@@ -307,6 +314,12 @@ int seg_store_super(struct segments *seg)
 	return rc;
 }
 
+/* Any thread may read it meanwhile (seg_get_info). */
+static void set_cas_end(struct segments *seg, uint64_t end)
+{
+	__atomic_store_n(&seg->super.cas_end, end, __ATOMIC_RELAXED);
+}
+
 int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint64_t *end)
 {
 	uint64_t begin = seg->super.cas_end;
@@ -314,11 +327,11 @@ int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint6
 
 	if (count == 0 || count > CAS_END || begin > CAS_END - count)
 		return FS_ERANGE;
-	seg->super.cas_end = begin + count;
+	set_cas_end(seg, begin + count);
 	rc = seg_store_super(seg);
 	if (rc != FS_OK) {
 		/* Nobody gets an id of the range, so that the next call may reserve it again. */
-		seg->super.cas_end = begin;
+		set_cas_end(seg, begin);
 		health_error(seg, "a superblock write", errno);
 		return rc;
 	}
@@ -330,13 +343,13 @@ int seg_reserve_cas(struct segments *seg, uint64_t count, uint64_t *first, uint6
 void seg_skip_cas(struct segments *seg, uint64_t to)
 {
 	must(to >= seg->super.cas_end);
-	seg->super.cas_end = to;
+	set_cas_end(seg, to);
 }
 
 void seg_return_cas(struct segments *seg, uint64_t from)
 {
 	must(from <= seg->super.cas_end);
-	seg->super.cas_end = from;
+	set_cas_end(seg, from);
 	if (seg_store_super(seg) != FS_OK)
 		health_error(seg, "a superblock write", errno);
 }

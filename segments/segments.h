@@ -47,6 +47,9 @@ struct dev; /* a device (device_internal.h) */
 
 enum seg_placement { SEG_PLACE_SWEEP, SEG_PLACE_PAPER };
 enum seg_direct { SEG_DIRECT_AUTO, SEG_DIRECT_OFF };
+/* Reads of records begin and end at the device's logical blocks, as far as it tells them and they are smaller than a page;
+   or at pages. */
+enum seg_read_unit { SEG_READ_BLOCK, SEG_READ_PAGE };
 
 struct seg_owner {
 	uid_t user;
@@ -61,6 +64,7 @@ struct seg_config {
 	uint64_t segment_bytes; /* multiple of SEG_PAGE, SEG_MIN_BYTES .. SEG_MAX_BYTES */
 	unsigned functions; /* 1 .. SEG_MAX_FUNCTIONS */
 	enum seg_direct direct;
+	enum seg_read_unit read_unit;
 	const struct seg_owner *owner; /* of a file that is made; NULL: the process's own user and group */
 	uint64_t
 		seed; /* of UUID, secret and hashes of a new flash; 0: from the kernel, as anything but a simulation needs */
@@ -163,6 +167,7 @@ struct seg_info {
 	uint64_t cas_end; /* CAS ids below may have been given out */
 	enum seg_found found;
 	bool direct, block_device, offline, crossings; /* crossings: as in seg_config */
+	uint32_t read_unit; /* bytes of which reads of records are multiples */
 	uint64_t staging_bytes; /* DRAM that a segment write takes at the most */
 };
 /* Fills out. All fields but offline and cas_end are constant after seg_open or seg_take_over, unless the flash is moved
@@ -439,6 +444,19 @@ FS_MUST_CHECK int seg_walk(struct segments *seg, uint32_t segment,
 			   bool (*visit)(void *context, uint64_t offset, bool extent, const struct seg_record *record),
 			   void *context, uint64_t *visited);
 
+/*
+ * Does what seg_walk does, and leaves records out. want is called for every record first, with its header and key unchecked,
+ * which a flipped bit may have changed, and a value that need not be there. If it returns false, the record counts as
+ * visited, and its value is not checked, and not read either where it is long (64 KiB). visit is called for the others,
+ * checked, before want is called for the next record.
+ */
+FS_MUST_CHECK int seg_walk_wanted(struct segments *seg, uint32_t segment,
+				  bool (*want)(void *context, uint64_t offset, bool extent,
+					       const struct seg_record *head),
+				  bool (*visit)(void *context, uint64_t offset, bool extent,
+						const struct seg_record *record),
+				  void *context, uint64_t *visited);
+
 /* Makes a LIVE segment RECLAIMING. It may still be pinned. The cleaner. */
 void seg_reclaim_begin(struct segments *seg, uint32_t segment);
 /* Ends the reclaim of a RECLAIMING segment that no slot names any more. From this call on it can't be pinned.
@@ -477,7 +495,8 @@ struct seg_read {
 		       the drive would not have answered before it expires) */
 	const uint8_t *bytes; /* at offset */
 	uint64_t available; /* valid bytes from there, >= length unless clipped; 0 after an error */
-	unsigned pages;
+	unsigned pages; /* of the flash, of SEG_PAGE, that the read touches */
+	uint64_t transferred; /* bytes read */
 	/* When the drive got it, or 0, and when its answer was seen; by the flash's clock. sent_ns is also right earlier. */
 	uint64_t sent_ns, answered_ns;
 	/* the reader's own */
@@ -488,6 +507,8 @@ struct seg_read {
 	struct seg_reader *reader;
 	uint32_t company; /* reads with the drive when it was sent, itself included */
 	uint8_t list; /* the one of the reader's lists that holds it */
+	uint8_t device; /* the number of the one that it reads from, while at_home */
+	bool at_home;
 	uint64_t io[18];
 };
 
@@ -519,7 +540,7 @@ void seg_reader_set_patience(struct seg_reader *reader, uint64_t ns);
 FS_MUST_CHECK bool seg_reader_admits(const struct seg_reader *reader, bool begun, uint64_t now_ns);
 
 /* Queues a read; seg_reader_flush sends it, so that a batch costs one system call. Never blocks, and never calls
-   done: a bad read is reported by the next poll. Its buffer, 4 KiB aligned, comes from a pool of the reader. */
+   done: a bad read is reported by the next poll. Its buffer comes from a pool of the reader. */
 void seg_read_submit(struct seg_reader *reader, struct seg_read *read);
 /* Sends queued reads as far as the depth allows. Never blocks: the submitter thread takes a request on which the
    kernel would block. */

@@ -19,6 +19,7 @@
 #include "base/lock.h"
 #include "segments/crossings_internal.h"
 #include "segments/device_internal.h"
+#include "segments/homes_internal.h"
 #include "segments/layout.h"
 
 struct stream;
@@ -68,7 +69,7 @@ struct seg_live {
 	enum seg_state state; /* written by the cleaner under seg->lock; others read it under the lock */
 	uint32_t magic; /* SEG_LIVE_MAGIC, constant */
 	/* The offset on its device, in bytes, plus the number of that device in seg->devices. Written by the cleaner; any thread
-	   that has pinned the segment reads it. */
+	   that has pinned the segment reads it (homes_internal.h). */
 	_Atomic uint64_t home;
 	/* A move could not read all of it. Its records that fail their check say nothing about the device. Written by the
 	   cleaner; any thread reads it. */
@@ -103,7 +104,6 @@ struct submitter;
 struct seg_move;
 
 #define SEGMENTS_MAGIC 0x53454753u
-#define SEG_DEVICES 2u /* that segments may lie on at a time: one, and while the flash is moved the next */
 
 /* Constant after open, like every field without a comment. */
 struct segments {
@@ -116,6 +116,7 @@ struct segments {
 	/* The figures of seg->device that other threads ask for. Written by open and the cleaner. */
 	_Atomic uint64_t device_bytes, allocated_bytes;
 	_Atomic bool direct, block_device;
+	_Atomic uint32_t read_unit;
 	_Atomic uint32_t usable; /* segments from this number on are not written. Written by the cleaner */
 	struct seg_move *move; /* move.c; NULL: none is under way. Cleaner only */
 	const struct clk *clock;
@@ -146,6 +147,8 @@ struct segments {
 
 	struct lock pins_lock; /* of the wait for pins alone */
 	pthread_cond_t pins_gone;
+	struct lock users_lock; /* a leaf */
+	struct home_user *users; /* under users_lock */
 
 	struct seg_health health;
 	_Atomic uint64_t busy_since_ms; /* the cleaner waits for the device since then, plus 1; 0: it doesn't wait */
@@ -156,6 +159,7 @@ struct segments {
 	_Atomic int allocate_error; /* errno of the last try, 0: it went well. Written by the cleaner */
 	bool durable; /* seg_set_durable */
 	enum seg_direct direct_wanted; /* seg_config.direct */
+	enum seg_read_unit read_unit_wanted; /* seg_config.read_unit */
 	_Atomic bool nowait; /* the device takes RWF_NOWAIT, as far as is known; cleared by any thread */
 };
 
@@ -191,20 +195,18 @@ static inline crossing_pair *seg_crossings(const struct segments *seg, uint32_t 
 	return (crossing_pair *)&seg->table->entry[seg->segments] + (uint64_t)number * seg->crossings_bytes;
 }
 
-/* Where a segment lies. Its number, which slots name, stays when that changes. */
-struct seg_home {
-	struct dev *device;
-	uint64_t offset; /* bytes */
-};
-
-/* Returns the segment's home. It is right until the pin is dropped: a segment that moves keeps its bytes in the old home
-   until nobody can have a pin from before. Any thread that has pinned the segment, and the cleaner. */
+/* Returns the segment's home. Any thread; to read there, one calls home_enter, but for the cleaner. */
 static inline struct seg_home seg_home(const struct segments *seg, uint32_t segment)
 {
-	/* Sequentially consistent, as the pin before it: a device is closed once the segment was seen without one. */
 	uint64_t home = atomic_load(&seg_live_at(seg, segment)->home);
 
-	return (struct seg_home){ seg->devices[home % SEG_DEVICES], home / SEG_PAGE * SEG_PAGE };
+	return (struct seg_home){ seg->devices[home % SEG_DEVICES], home / SEG_PAGE * SEG_PAGE, home % SEG_DEVICES };
+}
+
+/* Returns the bytes of which reads of records from this device are multiples. Any thread. */
+static inline uint32_t seg_read_unit(const struct segments *seg, const struct dev *device)
+{
+	return seg->read_unit_wanted == SEG_READ_PAGE ? SEG_PAGE : device->read_block;
 }
 
 /* Returns where a segment begins on its device, in bytes; for the cleaner that is seg->device. */

@@ -67,6 +67,7 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->functions = (unsigned)conf->hash_functions;
 	out->placement = conf->placement == CONF_PLACEMENT_PAPER ? SEG_PLACE_PAPER : SEG_PLACE_SWEEP;
 	out->direct = conf->direct_io == CONF_DIRECT_IO_OFF ? SEG_DIRECT_OFF : SEG_DIRECT_AUTO;
+	out->read_unit = conf->flash_read_unit == CONF_READ_PAGE ? SEG_READ_PAGE : SEG_READ_BLOCK;
 	out->clock_mode = conf->clock_mode == CONF_CLOCK_MFU ? FIDX_CLOCK_MFU : FIDX_CLOCK_LRU;
 	out->reinsertion = conf->reinsertion == CONF_REINSERTION_LIVE ? STORE_REINSERT_LIVE : STORE_REINSERT_READ;
 	out->hot_fraction = conf->hot_fraction;

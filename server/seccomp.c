@@ -184,7 +184,7 @@ static int allow_sockets(scmp_filter_ctx filter)
 
 static int allow_controls(scmp_filter_ctx filter)
 {
-	static const unsigned long commands[] = { FIONBIO, FIONREAD, TCGETS, BLKDISCARD, BLKGETSIZE64 };
+	static const unsigned long commands[] = { FIONBIO, FIONREAD, TCGETS, BLKDISCARD, BLKGETSIZE64, BLKSSZGET };
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]) && error == 0; i++)

@@ -72,7 +72,7 @@ static void index_rows(const struct store_status *status, struct stats_out *out)
 	number_row(out, ROW_FLASH_extent_entries, index->extents);
 	number_row(out, ROW_FLASH_extent_entries_used, index->extents_used);
 	number_row(out, ROW_FLASH_filter_bytes, index->filter_bytes);
-	real_row(out, ROW_FLASH_filter_false_positive, index->filter_false_positive);
+	real_row(out, ROW_FLASH_filter_false_positive, status->filter_false_positive);
 	number_row(out, ROW_FLASH_filter_bits, status->filter_bits);
 	number_row(out, ROW_FLASH_filters_left, status->filters_left);
 	number_row(out, ROW_FLASH_filter_units, status->filter_units);
@@ -117,6 +117,7 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	number_row(out, ROW_FLASH_flash_allocated_bytes, segments->allocated_bytes);
 	text_row(out, ROW_FLASH_flash_allocation, allocation_text(status));
 	number_row(out, ROW_FLASH_flash_direct_io, status->info.direct);
+	number_row(out, ROW_FLASH_flash_read_unit, status->info.read_unit);
 	number_row(out, ROW_FLASH_flash_waited_ms, segments->busy_ms);
 	number_row(out, ROW_FLASH_flash_offline, segments->offline);
 	text_row(out, ROW_FLASH_flash_offline_reason, segments->offline_reason[0] ? segments->offline_reason : "none");

@@ -129,6 +129,7 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 					     .segment_bytes = sizing->segment_bytes,
 					     .functions = config->functions,
 					     .direct = config->direct,
+					     .read_unit = config->read_unit,
 					     .crossings = sizing->crossings,
 					     .look_only = config->look_only,
 					     .owner = config->flash_owner,

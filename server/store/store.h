@@ -39,6 +39,7 @@
 #include "classifier/classifier.h"
 #include "flashindex/flashindex.h"
 #include "segments/segments.h"
+#include "server/store/crawler.h"
 #include "server/store/end.h"
 #include "server/store/flush.h"
 #include "server/store/promotion.h"
@@ -91,6 +92,7 @@ struct store_config {
 	unsigned functions; /* hash functions for positions in a segment */
 	enum seg_placement placement;
 	enum seg_direct direct;
+	enum seg_read_unit read_unit;
 	enum fidx_clock_mode clock_mode;
 	enum store_reinsertion reinsertion;
 	double hot_fraction; /* of the flash in the hot data threshold: 0 .. 1, default 0.7 */
@@ -395,42 +397,6 @@ void store_get_tuning(const struct store *store, struct store_tuning *out);
 /* Sets all six; their ranges are those of struct store_config and are not checked. */
 void store_set_tuning(struct store *store, const struct store_tuning *tuning);
 
-/* ---- the crawler ----------------------------------------------------------------------------- */
-
-/*
- * The keeper looks through DRAM again and again, once a minute, and frees expired objects; an expired object on flash
- * is dropped when a request meets it. memcached's lru_crawler commands act on these passes.
- */
-struct store_crawler {
-	bool enabled; /* lru_crawler enable: passes begin by themselves. Rescoring for flash goes on without */
-	/* lru_crawler sleep: a pause after each STORE_CRAWL_BATCH objects of a crawl that was asked for, or of a walk;
-	   0 .. 1000000 */
-	uint32_t sleep_us;
-	/* lru_crawler tocrawl: how many objects of each size class a crawl that was asked for looks at; 0: all */
-	uint32_t to_crawl;
-};
-#define STORE_CRAWL_BATCH 1000u
-#define STORE_CRAWL_SLEEP_US 100u /* at the start, with the crawler enabled and a to_crawl of 0 */
-#define STORE_CRAWL_SLEEP_MAX_US 1000000u
-/* Fills out with the present values. */
-void store_get_crawler(const struct store *store, struct store_crawler *out);
-/* A sleep_us above the greatest counts as the greatest. Acts on crawls under way too, except for to_crawl. */
-void store_set_crawler(struct store *store, const struct store_crawler *crawler);
-
-/* For lru_crawler crawl: begins to look through all of DRAM for expired objects, in the background, also when the
-   crawler is disabled. False: a crawl that was asked for is still under way, and this one doesn't begin. */
-FS_MUST_CHECK bool store_crawl(struct store *store);
-
-struct store_crawler_status {
-	bool running; /* a crawl that was asked for is under way: lru_crawler_running */
-	/* Counters of these names, since the start or the last reset: */
-	uint64_t starts; /* lru_crawler_starts: passes begun, by themselves or asked for */
-	uint64_t checked; /* crawler_items_checked */
-	uint64_t reclaimed; /* crawler_reclaimed */
-};
-/* Fills out with the crawler's state and counters. */
-void store_get_crawler_status(const struct store *store, struct store_crawler_status *out);
-
 /* ---- size classes ---------------------------------------------------------------------------- */
 
 /*
@@ -526,7 +492,7 @@ struct store_status {
 	uint64_t hot_bytes, hot_threshold_bytes, copy_bytes, copy_items;
 	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes, losses_bytes; /* journal and rebuild */
 	uint64_t candidates, candidate_bytes; /* in DRAM, waiting for a plan */
-	double innocent_drops; /* expected count of innocent slots that sets have cleared so far */
+	double innocent_drops, filter_false_positive; /* so far, expected; of the filters in memory */
 	double dram_bytes_per_flash_item, write_rate; /* the latter: bytes per second to the device, last 10 s */
 	uint64_t write_limit; /* --flash-write-limit, bytes per second; 0: none */
 	double write_ratio; /* --flash-write-ratio; 0: none */

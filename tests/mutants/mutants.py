@@ -387,8 +387,8 @@ mutant("sequence-repeats", "Sequence numbers are used before they are reserved d
 
 mutant("cas-range-repeats", "A range of CAS ids is given out again after a start.",
        "asan segments/test_segments",
-       ("segments/segments.c", "\tseg->super.cas_end = begin + count;\n\trc = seg_store_super(seg);\n",
-        "\trc = seg_store_super(seg);\n\tseg->super.cas_end = begin + count;\n"))
+       ("segments/segments.c", "\tset_cas_end(seg, begin + count);\n\trc = seg_store_super(seg);\n",
+        "\trc = seg_store_super(seg);\n\tset_cas_end(seg, begin + count);\n"))
 
 mutant("state-of-any-run", "A state file is taken whichever run has written it.",
        "asan server/store/state/test_restart_files",
@@ -506,39 +506,55 @@ mutant("no-back-off", "A device that fails when it is tried is tried again at on
 mutant("reclaim-second-look", "A record that was live at the first look comes back although its key was deleted since.",
        "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c",
-        "\t\t      : fidx_find(store->index, &key, &match)) {",
-        "\t\t      : match.sequence == walk->sequence) {"))
+        "\t\t\t : fidx_find(store->index, &walk->key, &walk->match);",
+        "\t\t\t : walk->match.sequence == walk->sequence;"))
 
 mutant("reclaim-second-look-extent",
        "A large record that was live at the first look comes back although its key was deleted since.",
        "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c",
-        "\tif (is_extent ? extent_is_live(store, walk->segment, walk->sequence, &key, offset, &match)\n",
-        "\tif (is_extent ? match.sequence == walk->sequence\n"))
+        "\tlive = is_extent ? extent_is_live(store, walk->segment, walk->sequence, &walk->key, offset, &walk->match)\n",
+        "\tlive = is_extent ? walk->match.sequence == walk->sequence\n"))
 
 mutant("reclaim-takes-ghosts", "A ghost comes back into DRAM.",
        "asan server/store/cleaner/test_reclaim",
-       ("server/store/cleaner/reclaim.c", "\treturn !match->ghost && (match->read_on_flash ||", "\treturn (match->read_on_flash ||"))
+       ("server/store/cleaner/reclaim.c", "\t\treturn !walk->match.ghost &&\n\t\t       (walk->match", "\t\treturn (walk->match"))
 
 mutant("reclaim-takes-all", "What was not read on flash comes back into DRAM.",
        "asan server/store/cleaner/test_reclaim",
        ("server/store/cleaner/reclaim.c",
-        "(match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE);",
+        "(walk->match.read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE);",
         "true;"))
 
 mutant("reclaim-asks-nothing", "Whatever its worth, an object stays when its segment is reclaimed.",
        "asan server/store/cleaner/test_reclaim",
-       ("server/store/cleaner/reclaim.c", "\t\treturn clf_offer(store->classifier,", "\t\treturn true || clf_offer(store->classifier,"))
+       ("server/store/cleaner/reclaim.c", "\treturn clf_offer(\n\t\tstore->classifier,", "\treturn true || clf_offer(\n\t\tstore->classifier,"))
 
 mutant("reclaim-keeps-copy-clean",
        "A clean copy stays clean when its object on flash goes, and is lost with the next eviction.",
        "asan server/store/cleaner/test_reclaim",
-       ("server/store/cleaner/reclaim.c", "\t\t\tcopy_becomes_original(store, stripe, hash, there);",
+       ("server/store/cleaner/reclaim.c", "\t\t\tcopy_becomes_original(store, stripe, walk->hash, there);",
         "\t\t\t(void)copy_becomes_original;"))
 
 mutant("reclaim-loses-clock", "An object comes back into DRAM without its CLOCK value.",
        "asan server/store/cleaner/test_reclaim",
-       ("server/store/cleaner/reclaim.c", "\t\t\titem_set_clock(item, match.clock);\n", ""))
+       ("server/store/cleaner/reclaim.c", "\t\t\titem_set_clock(item, walk->match.clock);\n", ""))
+
+mutant("reclaim-believes-an-unchecked-key", "A key that nothing has checked ends a clean copy.",
+       "asan server/store/cleaner/test_reclaim",
+       ("server/store/cleaner/reclaim.c", "\tif (there && !checked) {", "\tif (false) {"))
+
+mutant("reclaim-reads-all", "Long values that go with their segment are read.",
+       "asan segments/test_walk",
+       ("segments/walk.c", "\t\tif (next - offset >= GAP_BYTES)\n", "\t\tif (false)\n"))
+
+mutant("reads-of-pages", "Reads of records begin and end at pages, whatever the drive's blocks.",
+       "asan segments/test_reader",
+       ("segments/reader.c", "\tunit = seg_read_unit(seg, home.device);", "\tunit = SEG_PAGE;"))
+
+mutant("moves-wait-for-nobody", "The old device is closed while somebody reads from it.",
+       "asan segments/test_move",
+       ("segments/move.c", "homes_in_use(seg, 1 - move->number) ? SEG_MOVE_LEAVING", "false ? SEG_MOVE_LEAVING"))
 
 mutant("commit-what-was-replaced", "An object that was replaced while its segment was written goes into the index.",
        "asan server/store/cleaner/test_commit",
@@ -658,8 +674,8 @@ mutant("reads-not-shared", "Each get of one object makes a read of its own.",
 mutant("kept-for-ever", "What was read once is kept without a bound.",
        "asan server/store/request/test_reads",
        ("server/store/request/reads.c",
-        "\treads->kept_bytes += read->read.buffer_bytes;\n\treads_keep_within(reads, reads->kept_most);",
-        "\treads->kept_bytes += read->read.buffer_bytes;"))
+        "\treads->kept_bytes += reads_cost(read);\n\treads_keep_within(reads, reads->kept_most);",
+        "\treads->kept_bytes += reads_cost(read);"))
 
 mutant("kept-in-spite-of-errors", "Bytes that failed their check are served from what is kept.",
        "asan server/store/request/test_reads",

@@ -251,7 +251,7 @@ def test_the_daemon_s_reads_pass_the_drive(start, open_folder, options):
     if "root" in options and os.geteuid() != 0:
         pytest.skip("needs root")
     daemon, drive = on_the_drive(start, open_folder, *options)
-    keys = keys_on_flash(daemon, 10)
+    keys = keys_on_flash(daemon, 60)
     with daemon.client() as client:
         done, counted = drive.reads.done, client.count("flash_reads")
         drive.reads.per_second = 1000

@@ -232,7 +232,7 @@ static void give_unit(struct run *run, uint32_t segment)
 	bytes = mem_must_zalloc(length);
 	memcpy(bytes, run->filter[segment] + next * length, length);
 	must(fidx_unit_add(run->index, segment, bytes, length) == FS_OK);
-	unit_queues_loaded(run->queues, segment, true);
+	unit_queues_loaded(run->queues, segment, UNIT_LOADED);
 	run->cost.loads++;
 }
 

@@ -27,7 +27,7 @@ from table9 import table9  # noqa: E402
 EXIT_WRONG, EXIT_TROUBLE = 1, 2
 ORDER = ["ops", "flash", "pause", "capacity", "memory", "threads", "placement", "index", "index_ablation", "elastic", "sim",
          "instructions", "real", "stress_overload", "stress_hang", "stress_memory", "stress_clwa", "stress_hot", "stress_index",
-         "restart", "device"]
+         "restart", "read_units", "device"]
 
 HELP = """\
 Usage: flashield-bench [OPTION]... [STUDY]...

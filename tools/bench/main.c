@@ -158,7 +158,8 @@ static int run_raw(json_t *spec)
 	const struct raw_spec raw = {
 		.path = text_of(spec, "path"),
 		.bytes = count_of(spec, "bytes"),
-		.pages = (unsigned)count_of(spec, "pages"),
+		.unit = (uint32_t)count_of(spec, "unit"),
+		.read_bytes = (uint32_t)count_of(spec, "read_bytes"),
 		.depth = (unsigned)count_of(spec, "depth"),
 		.reads = count_of(spec, "reads"),
 		.cpu = (int)json_integer_value(json_object_get(spec, "cpu")),

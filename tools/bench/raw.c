@@ -22,7 +22,8 @@
 
 #define PAGE 4096u
 #define DEPTH_MOST 4096u
-#define PAGES_MOST 4096u
+#define BYTES_MOST (4096u * PAGE)
+#define UNIT_LEAST 512u
 
 struct slot {
 	struct iocb iocb;
@@ -56,16 +57,15 @@ static uint64_t now_ns(clockid_t clock)
 static uint64_t random_offset(struct ring *ring)
 {
 	const struct raw_spec *spec = ring->spec;
-	uint64_t positions = spec->bytes / PAGE - spec->pages + 1;
+	uint64_t positions = (spec->bytes - spec->read_bytes) / spec->unit + 1;
 
 	ring->random += 0x9e3779b97f4a7c15ull;
-	return spec->offset + reduce64(mix64(ring->random), positions) * PAGE;
+	return spec->offset + reduce64(mix64(ring->random), positions) * spec->unit;
 }
 
 static void add_to_batch(struct ring *ring, struct slot *slot)
 {
-	io_prep_pread(&slot->iocb, ring->fd, slot->buffer, (size_t)ring->spec->pages * PAGE,
-		      (long long)random_offset(ring));
+	io_prep_pread(&slot->iocb, ring->fd, slot->buffer, ring->spec->read_bytes, (long long)random_offset(ring));
 	slot->iocb.data = slot;
 	ring->batch[ring->batched++] = &slot->iocb;
 	ring->issued++;
@@ -104,7 +104,7 @@ static int reap(struct ring *ring)
 		struct slot *slot = ring->events[i].data;
 		int64_t got = (int64_t)ring->events[i].res;
 
-		if (got != (int64_t)spec->pages * PAGE)
+		if (got != (int64_t)spec->read_bytes)
 			return got < 0 ? (int)got : -EIO;
 		hist_record(ring->result->latency, now - slot->submitted_ns);
 		ring->result->reads++;
@@ -132,7 +132,7 @@ static int read_all(struct ring *ring)
 /* Each read needs a buffer of its own: O_DIRECT writes into it until the read is reaped. */
 static int make_slots(struct ring *ring)
 {
-	size_t bytes = (size_t)ring->spec->pages * PAGE;
+	size_t bytes = (ring->spec->read_bytes + PAGE - 1) / PAGE * PAGE; /* a buffer lies in as few pages as it can */
 	unsigned depth = ring->spec->depth;
 
 	ring->buffers = mem_aligned(PAGE, bytes * depth);
@@ -195,8 +195,9 @@ static int run_in_thread(struct ring *ring)
 
 static bool is_valid(const struct raw_spec *spec)
 {
-	return spec->pages > 0 && spec->pages <= PAGES_MOST && spec->depth > 0 && spec->depth <= DEPTH_MOST &&
-	       spec->offset % PAGE == 0 && spec->bytes / PAGE >= spec->pages;
+	return spec->unit >= UNIT_LEAST && spec->unit <= PAGE && PAGE % spec->unit == 0 && spec->read_bytes > 0 &&
+	       spec->read_bytes % spec->unit == 0 && spec->read_bytes <= BYTES_MOST && spec->depth > 0 &&
+	       spec->depth <= DEPTH_MOST && spec->offset % PAGE == 0 && spec->bytes >= spec->read_bytes;
 }
 
 int raw_read(const struct raw_spec *spec, struct raw_result *result)

@@ -25,8 +25,8 @@ IN_DRAM, RAW = "flashield DRAM", "raw reads"
 CONTENDERS = {  # all run all the while; the one in DRAM keeps all objects there
     "flashield": (FLASHIELD, 2 << 30, OURS), IN_DRAM: (FLASHIELD, 256 * MIB, OURS),
     "extstore": (EXTSTORE, 2 << 30, EXTSTORE_ONE), "extstore 16 threads": (EXTSTORE, 2 << 30, EXTSTORE_THREADED)}
-COUNTED = ["flash_reads", "flash_pages_read", "flash_reads_on_hit", "flash_lookups_hit", "flash_reads_on_miss",
-           "flash_lookups_miss"]
+COUNTED = ["flash_reads", "flash_pages_read", "flash_key_bytes_read", "flash_reads_on_hit", "flash_lookups_hit",
+           "flash_reads_on_miss", "flash_lookups_miss"]
 
 
 def counts(server):
@@ -100,7 +100,7 @@ class FlashSize:
         if result.errors:
             self.s.note(f"{row}: commands failed, the first with: {result.first_error}")
         if name == "flashield":
-            kind = ("flash_reads_on_miss", "flash_lookups_miss") if spec else COUNTED[:4]
+            kind = ("flash_reads_on_miss", "flash_lookups_miss") if spec else COUNTED[:5]
             for counter in kind:
                 self.total[counter] += counted[counter]
         if not spec:
@@ -112,22 +112,22 @@ class FlashSize:
         share = ratio(counted["flash_hits"], counted["hits"])
         self.s.add(row, hit_percent=100 * ratio(result.hits, result.gets), flash_percent=100 * share)
         if name != IN_DRAM:
-            self.s.add(row, disk_reads=ratio(counted["disk_bytes"] / 4096, counted["flash_hits"]))
+            self.s.add(row, disk_bytes=ratio(counted["disk_bytes"], counted["flash_hits"]))
         if not (share <= 1 - SHARE_LEAST if name == IN_DRAM else share >= SHARE_LEAST):
             self.s.note(f"{row}: hits were not from where they should be (see flash %).")
 
     def of_raw(self, row, number, connections, keys_per_get):
-        """Reads from the part of our file that holds segments, with as many pages per read as ours took so far. A short
+        """Reads from the part of our file that holds segments, with as many bytes per read as ours took so far. A short
         run first tells how many reads fill the time."""
         ours = self.servers["flashield"]
-        read = counts(ours)
+        read, unit = counts(ours), int(ours.flash_stat("flash_read_unit"))
         spec = {"path": ours.flash_path, "bytes": int(ours.flash_stat("segments_used") * ours.flash_stat("segment_bytes")),
-                "pages": round(read["flash_pages_read"] / read["flash_reads"]), "depth": connections * keys_per_get,
-                "cpu": self.s.options.server_cpu, "seed": number + 1}
+                "unit": unit, "read_bytes": unit * round(read["flash_key_bytes_read"] / read["flash_reads"] / unit),
+                "depth": connections * keys_per_get, "cpu": self.s.options.server_cpu, "seed": number + 1}
         probe = raw_reads(self.s.bench, reads=500, **spec)
         result = raw_reads(self.s.bench, reads=500 + int(500 / probe.seconds * self.s.seconds(0.8)), **spec)
         cells = self.measured(row, result, result.latency, result.cpu_ns, result.reads)
-        self.s.add(row, pages=spec["pages"])
+        self.s.add(row, read_bytes=spec["read_bytes"])
         return cells
 
     def case(self, case, number):
@@ -159,7 +159,8 @@ class FlashSize:
         self.s.add(f"{self.size} reads flashield",
                    reads_per_hit=ratio(total["flash_reads_on_hit"], total["flash_lookups_hit"]),
                    reads_per_miss=ratio(total["flash_reads_on_miss"], total["flash_lookups_miss"]),
-                   pages=ratio(total["flash_pages_read"], total["flash_reads"]))
+                   pages=ratio(total["flash_pages_read"], total["flash_reads"]),
+                   read_bytes=ratio(total["flash_key_bytes_read"], total["flash_reads"]))
 
     def stop(self):
         for server in self.servers.values():
@@ -176,13 +177,13 @@ def flash(s):
                "Rows: value size, cN: N connections with one get each, mget: of 100 keys. Keys have 30 B, drawn uniformly "
                "from those that lie on the server's flash. All servers: -t 1, -m 64, 2 GiB of flash; the page cache of "
                "their files is dropped every 20 ms. CPU is the server's per key; latency a command's. flash %: of the "
-               "hits, served from flash; disk reads: 4 KiB pages that the kernel fetched for the server, per hit. raw "
-               "reads: libaio, O_DIRECT, of our file, on the servers' CPU, with our pages per read and reads under way. "
+               "hits, served from flash; disk B: bytes that the kernel fetched for the server, per hit. raw "
+               "reads: libaio, O_DIRECT, of our file, on the servers' CPU, with our bytes per read and reads under way. "
                "extstore: one I/O thread, its default, or 16.\n"
                "Rows without a server, per round: CPU share: a flash hit's over a DRAM hit's + 1.3 raw reads'; beyond: "
                "what a flash hit takes more than a DRAM hit and a raw read (CPU, p50); rates over extstore's.",
-               {"hit_percent": ("hit %", 2), "flash_percent": ("flash %", 2), "disk_reads": ("disk reads", 2),
-                "pages": ("pages /read", 2), "cpu_share": ("CPU share", 3), "cpu_beyond_us": ("us CPU beyond", 2),
+               {"hit_percent": ("hit %", 2), "flash_percent": ("flash %", 2), "disk_bytes": ("disk B", 0),
+                "pages": ("pages /read", 2), "read_bytes": ("B /read", 0), "cpu_share": ("CPU share", 3), "cpu_beyond_us": ("us CPU beyond", 2),
                 "beyond_us": ("p50 us beyond", 1), "threaded_ratio": ("ops/s ratio, 16 threads", 2),
                 "reads_per_hit": ("reads /hit", 4), "reads_per_miss": ("reads /miss", 5)})
     try:
@@ -206,6 +207,61 @@ def flash(s):
         s.target("p50 of a flash hit beyond DRAM hit + raw read, c1", figure("c1", "beyond_us"), "us", at_most=20)
         s.target("flash reads per hit", figure("reads flashield", "reads_per_hit"), at_most=1.01)
         s.target("flash reads per miss", figure("reads flashield", "reads_per_miss"), at_most=0.01)
+
+
+# ---- read_units --------------------------------------------------------------------------------
+
+UNITS = {"block": [], "page": ["--flash-read-unit=page"]}
+RAW_BYTES = [512, 1024, 2048, 4096, 8192]
+DEPTHS = [1, 16, 64]
+MIX = {"wanted": 20000, "filler": 40000, "cycles": 24, "value_bytes": 257}
+
+
+def read_like(s, server, row, unit, read_bytes, depth, number):
+    """Adds a row of raw reads from the server's file, near a fifth of a second for a start."""
+    spec = {"path": server.flash_path, "bytes": int(server.flash_stat("segments_used") * server.flash_stat("segment_bytes")),
+            "unit": unit, "read_bytes": read_bytes, "depth": depth, "cpu": s.options.server_cpu, "seed": number + 1}
+    probe = raw_reads(s.bench, reads=500, **spec)
+    result = raw_reads(s.bench, reads=500 + int(500 / probe.seconds * s.seconds(0.8)), **spec)
+    s.add(row, cpu_us=result.cpu_ns / 1e3 / result.reads, ops_s=result.reads / result.seconds,
+          p50_us=result.latency.us(0.5), p99_us=result.latency.us(0.99), read_bytes=read_bytes)
+
+
+@study("read_units", "hits from flash and raw reads by the bytes of a read")
+def read_units(s):
+    """Two daemons, one that reads the drive's logical blocks and one that reads pages, and raw reads of several lengths."""
+    s.describe("hits from flash and raw reads by the bytes of a read",
+               "Rows: daemons with --flash-read-unit=block and =page, cN: N connections with one get each of objects of 257 B, "
+               "mget: of 100 keys; and raw reads of our file by their bytes and how many are under way (dN), at multiples of "
+               "the drive's logical block. -t 1, -m 64, 2 GiB of flash, the page cache kept out.",
+               {"flash_percent": ("flash %", 2), "read_bytes": ("B /read", 0), "pages": ("pages /read", 3)})
+    servers = {}
+    for unit, extra in UNITS.items():
+        server = s.start(FLASHIELD, memory_mb=64, flash_bytes=2 << 30, extra=OURS + extra)
+        s.progress(f"read_units: filling {unit}")
+        load = flash_fill(s, server, **MIX)
+        if not load:
+            s.note(f"{unit}: no keys lie on its flash: not measured.")
+            return
+        servers[unit] = server, load
+    for number in s.rounds():
+        for unit in list(servers)[::-1] if number % 2 else servers:
+            server, load = servers[unit]
+            for case, (connections, keys) in CASES.items():
+                result, counted = cold_load(s, server, kind="get", order="uniform", connections=connections,
+                                            keys_per_get=keys, seconds=s.seconds(0.8), warmup_share=0.1, seed=number + 1,
+                                            **load)
+                s.add(f"{unit} {case}", cpu_us=result.cpu_us(result.operations), ops_s=result.operations / result.seconds,
+                      p50_us=result.get_latency.us(0.5), p99_us=result.get_latency.us(0.99),
+                      flash_percent=100 * ratio(counted["flash_hits"], counted["hits"]),
+                      read_bytes=ratio(counted["flash_key_bytes_read"], counted["flash_reads"]),
+                      pages=ratio(counted["flash_pages_read"], counted["flash_reads"]))
+        server = servers["block"][0]
+        for depth in DEPTHS:
+            for length in RAW_BYTES:
+                unit = min(int(server.flash_stat("flash_read_unit")), length)
+                if length >= int(server.flash_stat("flash_read_unit")):
+                    read_like(s, server, f"raw {length} B d{depth}", unit, length, depth, number)
 
 
 # ---- pause -----------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ static const char *const reinsertions[] = { "read", "live", NULL };
 static const char *const clock_modes[] = { "lru", "mfu", NULL };
 static const char *const promotes[] = { "off", "sketch", "lru", NULL };
 static const char *const modes[] = { "full", "paper", NULL };
+static const char *const read_units[] = { "block", "page", NULL };
 static const char *const flags[] = { "no", "yes", NULL };
 
 static int word_of(const char *text, const char *const *words)
@@ -117,6 +118,8 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		return set_word(value, modes, &config->label_mode);
 	if (strcmp(name, "promote") == 0)
 		return set_word(value, promotes, &config->promotion.rule);
+	if (strcmp(name, "flash-read-unit") == 0)
+		return set_word(value, read_units, &config->read_unit);
 	if (strcmp(name, "clock-mode") == 0)
 		return set_word(value, clock_modes, &config->clock_mode);
 	if (strcmp(name, "flash-write-limit") == 0)
@@ -351,6 +354,12 @@ static void engine_figures(const struct sim_policy *policy, struct sim_figures *
 		.flash_bytes_written = ctr_total(CTR_flash_bytes_written),
 		.flash_reads = ctr_total(CTR_flash_reads),
 		.flash_hits = ctr_total(CTR_flash_hits),
+		.flash_pages = ctr_total(CTR_flash_pages_read),
+		.flash_key_bytes = ctr_total(CTR_flash_key_bytes_read),
+		.small_hits = ctr_total(CTR_flash_small_hits),
+		.small_pages = ctr_total(CTR_flash_small_pages_read),
+		.reclaim_bytes = ctr_total(CTR_flash_reclaim_bytes_read),
+		.segment_fill = status.segments.fill,
 		.dram_objects = status.dram_items,
 		.flash_objects = status.index.used,
 		.fixed_bytes = status.memory_limit - status.dram_budget,

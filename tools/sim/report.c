@@ -83,8 +83,13 @@ static void add_flash(json_t *to, const struct sim_result *result)
 	json_object_set_new(to, "clwa", share(written, result->all.app_bytes_written));
 	json_object_set_new(to, "flash_hits", count(hits));
 	json_object_set_new(to, "flash_reads", count(reads));
-	json_object_set_new(to, "flash_pages", count(end->flash_pages - begin->flash_pages));
 	json_object_set_new(to, "reads_per_flash_hit", share(reads, hits));
+	json_object_set_new(to, "pages_per_flash_read", share(end->flash_pages - begin->flash_pages, reads));
+	json_object_set_new(to, "bytes_per_flash_read", share(end->flash_key_bytes - begin->flash_key_bytes, reads));
+	json_object_set_new(to, "pages_per_small_hit",
+			    share(end->small_pages - begin->small_pages, end->small_hits - begin->small_hits));
+	json_object_set_new(to, "reclaim_bytes_read", count(end->reclaim_bytes - begin->reclaim_bytes));
+	json_object_set_new(to, "segment_fill", json_real(end->segment_fill));
 	json_object_set_new(to, "dram_objects", count(end->dram_objects));
 	json_object_set_new(to, "flash_objects", count(end->flash_objects));
 	json_object_set_new(to, "fixed_bytes", count(end->fixed_bytes));

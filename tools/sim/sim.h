@@ -75,7 +75,11 @@ struct sim_config {
 /* Since the policy was made, warm-up included; the driver takes differences. */
 struct sim_figures {
 	uint64_t flash_bytes_written; /* as issued to the device, padding included */
-	uint64_t flash_reads, flash_pages, flash_hits;
+	uint64_t flash_reads, flash_hits;
+	/* The engine's alone; 0 under other policies. Of reads of keys; hits of records below 1 KiB with a read of their own, and
+	   the pages of these reads; bytes read by reclaim. */
+	uint64_t flash_pages, flash_key_bytes, small_hits, small_pages, reclaim_bytes;
+	double segment_fill; /* of the segments now; 0 under other policies */
 	uint64_t dram_objects, flash_objects; /* now */
 	uint64_t fixed_bytes; /* of memory_bytes: what objects can't have */
 	bool has_model; /* the engine has a trained model in use; the next two are its own, on held-out samples */

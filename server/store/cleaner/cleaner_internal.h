@@ -71,10 +71,15 @@ struct load_filters {
 };
 
 /* Filter units: units.c. The cleaner's own, except for the first field. */
+struct units_of_segment {
+	bool asked; /* before the last look */
+	uint8_t failures; /* of reads in a row */
+	uint32_t again_s; /* it wants no unit before this second of the clock */
+};
 struct units {
 	_Atomic uint64_t resident; /* units in memory; any thread reads it */
 	struct unit_queues *queues; /* NULL: filters have no units */
-	bool *asked; /* of each segment: before the last look */
+	struct units_of_segment *segment;
 	uint32_t segments, at; /* at: the next segment that may want a unit; 0: a look is due */
 	uint64_t looked_at; /* in gets so far */
 	uint64_t due_us; /* no look before */

@@ -79,7 +79,7 @@ static void keeper_tick_rates(struct store *store, double seconds)
 	fidx_get_status(store->index, &status);
 	double load = status.slots ? (double)status.used / (double)status.slots : 0;
 	double expected = (double)new_sets * 2 * FIDX_BUCKET_SLOTS * load * ldexp(1, -(int)store->tag_bits) *
-			  status.filter_false_positive;
+			  fidx_filter_false_positive(store->index);
 	atomic_fetch_add_explicit(&keeper->innocent_millionths, (uint64_t)(expected * 1e6), memory_order_relaxed);
 	keeper_tick_budget(store, seconds, new_app, new_flash);
 }

@@ -3,6 +3,8 @@
  * Reclaim: the oldest segment makes room. Its records are walked. An object is live only if its pair has a slot with
  * its tag, this segment, and the function that leads to this very offset. An object that was read while on flash (or
  * every live one, as in the paper) goes back into DRAM with its CLOCK value and features; the others lose their slots.
+ * Header and key, which nothing has checked yet, are enough to tell which: a slot that leads there goes in any case. What
+ * goes back into DRAM, or is there, is checked. So values that nobody wants are not read where they are long.
  * Only when no slot names the segment and no reader has it pinned may its first byte be overwritten.
  *
  * The segment stays readable during the walk: a get never finds a gap between flash and DRAM.
@@ -24,50 +26,38 @@ struct reclaim_walk {
 	uint32_t now_seconds;
 	uint64_t records, reinserted, dropped;
 	bool broken; /* a fault point */
+	/* The record that is wanted: */
+	uint64_t hash;
+	struct fidx_key key;
+	struct fidx_match match;
+	bool kept; /* its object is worth to be kept */
+	bool asked; /* its worth was asked for, and again has the features for the stay that begins */
+	struct clf_features again;
 };
 
-/* Does the object go back into DRAM? Then *again has its features for the stay that begins, if the rule asks for its
-   worth now; under others the record's continue. */
-static bool reclaim_worth_keeping(const struct reclaim_walk *walk, bool asked, uint64_t hash,
-				  const struct fidx_match *match, const struct seg_record *record,
-				  struct clf_features *again)
+/* Does the object of this header and key go back into DRAM? If the rule asks for its worth now, its features are those of
+   a new stay; under others the record's continue. */
+static bool reclaim_worth_keeping(struct reclaim_walk *walk, const struct seg_record *head)
 {
 	const struct store *store = walk->store;
+	uint64_t now_ms = clk_now_ms(store->clock);
 
-	if (!store_alive(store, record->expiry, record->cas, walk->now_seconds))
+	walk->asked = clf_asks_at_eviction(store->classifier); /* once: another thread may set another rule */
+	if (!store_alive(store, head->expiry, head->cas, walk->now_seconds))
 		return false;
-	if (asked) {
-		uint64_t now_ms = clk_now_ms(store->clock);
-
-		clf_features_again(store->classifier, hash, match->read_on_flash, now_ms, again);
-		if (again->past == 0)
-			return false; /* nobody has asked for it of late: whatever the budget, it isn't written again */
-		return clf_offer(store->classifier,
-				 &(struct clf_object){ .hash = hash,
-						       .features = again,
-						       .record_bytes = (uint32_t)seg_record_length(
-							       record->key_length, record->value_length),
-						       .ttl_seconds = store_ttl(record->expiry, walk->now_seconds) },
-				 now_ms);
-	}
-	return !match->ghost && (match->read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE);
-}
-
-/* The object of a record that is worth keeping; NULL: it is not, or there is no memory. */
-static struct item *reclaim_item(struct reclaim_walk *walk, uint64_t hash, const struct fidx_match *match,
-				 const struct seg_record *record)
-{
-	struct store *store = walk->store;
-	bool asked = clf_asks_at_eviction(store->classifier); /* once: another thread may set another rule */
-	struct clf_features again;
-	struct item *item;
-
-	if (!reclaim_worth_keeping(walk, asked, hash, match, record, &again))
-		return NULL;
-	item = item_from_record(&store->cleaner->context, record, walk->written_ms);
-	if (item && asked)
-		item->features = again;
-	return item;
+	if (!walk->asked)
+		return !walk->match.ghost &&
+		       (walk->match.read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE);
+	clf_features_again(store->classifier, walk->hash, walk->match.read_on_flash, now_ms, &walk->again);
+	if (walk->again.past == 0)
+		return false; /* nobody has asked for it of late: whatever the budget, it isn't written again */
+	return clf_offer(
+		store->classifier,
+		&(struct clf_object){ .hash = walk->hash,
+				      .features = &walk->again,
+				      .record_bytes = (uint32_t)seg_record_length(head->key_length, head->value_length),
+				      .ttl_seconds = store_ttl(head->expiry, walk->now_seconds) },
+		now_ms);
 }
 
 /* Stripe held: the slot behind a clean copy goes, and the copy becomes the object itself. */
@@ -79,55 +69,81 @@ static void copy_becomes_original(struct store *store, struct stripe *stripe, ui
 	}
 }
 
-static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
+/* Removes the slot or extent of the record, if it is still there. The object goes back into DRAM as this item; NULL: it is
+   given up, unless DRAM has it. Takes over the item's reference. False: nothing was done, as DRAM has an object of a key
+   that was not checked; were it another one's, this object would be taken for one without a slot. */
+static bool reclaim_object(struct reclaim_walk *walk, uint64_t offset, bool is_extent, const struct seg_record *record,
+			   bool checked, struct item *item)
 {
-	struct reclaim_walk *walk = context;
 	struct store *store = walk->store;
-	uint64_t hash = store_hash(store, record->key, record->key_length);
-	struct stripe *stripe = store_stripe(store, hash);
-	struct item *item, *there;
-	struct fidx_key key;
-	struct fidx_match match;
+	struct stripe *stripe = store_stripe(store, walk->hash);
+	bool live, done = true;
+	struct item *there;
 
-	if (walk->records % STEP_OBJECTS == 0)
-		pace_step(store);
-	if (++walk->records > 8 && fault_fires(FAULT_reclaim_walk_fails)) {
-		walk->broken = true;
-		return false;
-	}
-	fidx_key_of(store->index, hash, &key);
-	if (!record_is_live(store, walk->segment, walk->sequence, &key, offset, is_extent, &match))
-		return true;
-	item = reclaim_item(walk, hash, &match, record);
 	if (fault_fires(FAULT_store_reclaim_visit))
 		usleep(1000); /* a fault point: clients run meanwhile */
 	lock_acquire(&stripe->lock);
-	if (is_extent ? extent_is_live(store, walk->segment, walk->sequence, &key, offset, &match)
-		      : fidx_find(store->index, &key, &match)) {
-		there = stripe_find(stripe, hash, record->key, record->key_length);
+	live = is_extent ? extent_is_live(store, walk->segment, walk->sequence, &walk->key, offset, &walk->match)
+			 : fidx_find(store->index, &walk->key, &walk->match);
+	there = live ? stripe_find(stripe, walk->hash, record->key, record->key_length) : NULL;
+	if (there && !checked) {
+		done = false;
+	} else if (live) {
 		if (there) {
-			copy_becomes_original(store, stripe, hash, there);
+			copy_becomes_original(store, stripe, walk->hash, there);
 		} else if (item) {
-			item_set_clock(item, match.clock);
-			stripe_link(store, stripe, hash, item);
+			item_set_clock(item, walk->match.clock);
+			stripe_link(store, stripe, walk->hash, item);
 			if (clf_asks_at_eviction(store->classifier))
 				candidate_set(store, stripe, item); /* it was offered, and admitted */
-			candidate_score(store, stripe, hash, item);
+			candidate_score(store, stripe, walk->hash, item);
 			item = NULL;
 			walk->reinserted++;
 		} else {
 			walk->dropped++;
-			clf_note_evicted(store->classifier, hash, NULL, clk_now_ms(store->clock));
+			clf_note_evicted(store->classifier, walk->hash, NULL, clk_now_ms(store->clock));
 		}
 		fault_kill(FAULT_killed_in_reclaim);
 		if (is_extent)
-			fidx_extent_remove(store->index, &key, walk->segment, offset);
+			fidx_extent_remove(store->index, &walk->key, walk->segment, offset);
 		else
-			fidx_remove(store->index, &key, &match);
+			fidx_remove(store->index, &walk->key, &walk->match);
 	}
 	lock_release(&stripe->lock);
 	if (item)
 		item_release(&store->cleaner->context, item);
+	return done;
+}
+
+static bool reclaim_want(void *context, uint64_t offset, bool is_extent, const struct seg_record *head)
+{
+	struct reclaim_walk *walk = context;
+	struct store *store = walk->store;
+
+	if (walk->records % STEP_OBJECTS == 0)
+		pace_step(store);
+	if (++walk->records > 8 && fault_fires(FAULT_reclaim_walk_fails))
+		walk->broken = true;
+	if (walk->broken)
+		return false;
+	walk->hash = store_hash(store, head->key, head->key_length);
+	fidx_key_of(store->index, walk->hash, &walk->key);
+	if (!record_is_live(store, walk->segment, walk->sequence, &walk->key, offset, is_extent, &walk->match))
+		return false;
+	walk->kept = reclaim_worth_keeping(walk, head);
+	return walk->kept || !reclaim_object(walk, offset, is_extent, head, false, NULL);
+}
+
+static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
+{
+	struct reclaim_walk *walk = context;
+	struct item *item = NULL;
+
+	if (walk->kept)
+		item = item_from_record(&walk->store->cleaner->context, record, walk->written_ms);
+	if (item && walk->asked)
+		item->features = walk->again;
+	(void)reclaim_object(walk, offset, is_extent, record, true, item);
 	return true;
 }
 
@@ -178,7 +194,7 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 	if (store->losses)
 		losses_reclaim(store, walk.sequence, cleaner_beat);
 	seg_reclaim_begin(store->segments, segment);
-	result = seg_walk(store->segments, segment, reclaim_visit, &walk, &visited);
+	result = seg_walk_wanted(store->segments, segment, reclaim_want, reclaim_visit, &walk, &visited);
 	if (walk.broken)
 		result = FS_ECORRUPT;
 	reclaim_clear_remaining(&walk, result);

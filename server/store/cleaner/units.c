@@ -14,6 +14,9 @@
 #define LOOK_MS 100u /* between two looks at all segments */
 #define READ_BYTES_PER_S (16u << 20)
 #define READ_LEAST_MS 5u /* between two reads, however short they are */
+#define FAILURES_MOST \
+	6u /* of reads in a row: then the segment gets no further units. The first waits for a second, and
+			    each for twice as long as the one before, so that they hardly count in the budget of errors */
 
 static uint64_t gets_so_far(void)
 {
@@ -79,7 +82,10 @@ void units_closed(struct store *store, uint32_t segment)
 {
 	struct units *units = &store->cleaner->units;
 
-	if (!units->queues || !unit_queues_has(units->queues, segment))
+	if (!units->queues)
+		return;
+	units->segment[segment] = (struct units_of_segment){ 0 };
+	if (!unit_queues_has(units->queues, segment))
 		return;
 	unit_queues_remove(units->queues, segment);
 	shed(store);
@@ -93,12 +99,12 @@ void units_init(struct store *store)
 	if (!store->index || store->config.filter_units < FIDX_UNITS_LEAST)
 		return;
 	seg_get_info(store->segments, &info);
-	units->asked = mem_zalloc(info.segments * sizeof(*units->asked));
-	if (!units->asked || unit_queues_create(&units->queues, info.segments, info.segments) != FS_OK) {
+	units->segment = mem_zalloc(info.segments * sizeof(*units->segment));
+	if (!units->segment || unit_queues_create(&units->queues, info.segments, info.segments) != FS_OK) {
 		log_warn("flash: no memory for the queues of filter units: filters stay as they are");
 		return;
 	}
-	store->fixed_bytes += unit_queues_own_bytes(units->queues);
+	store->fixed_bytes += unit_queues_own_bytes(units->queues) + info.segments * sizeof(*units->segment);
 	units->segments = info.segments;
 	units->looked_at = gets_so_far();
 	for (uint32_t s = 0; s < info.segments; s++)
@@ -109,7 +115,7 @@ void units_init(struct store *store)
 void units_fini(struct store *store)
 {
 	unit_queues_destroy(store->cleaner->units.queues);
-	mem_free(store->cleaner->units.asked);
+	mem_free(store->cleaner->units.segment);
 	store->cleaner->units.queues = NULL;
 }
 
@@ -118,21 +124,37 @@ uint64_t units_resident(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->units.resident, memory_order_relaxed);
 }
 
-/* Reads the segment's next unit. False: it can't be read, or isn't a unit of the segment. */
-static bool load(struct store *store, uint32_t segment)
+/* Reads the segment's next unit. */
+static enum unit_load load(struct store *store, uint32_t segment)
 {
 	struct fidx_units filter;
 	unsigned next = fidx_units_of(store->index, segment, &filter) ? filter.resident : 0;
 	uint64_t length = unit_queues_unit_bytes(store->cleaner->units.queues, segment);
 	void *bytes = mem_alloc(length);
+	int result = FS_ENOMEM;
 
-	if (!bytes)
-		return false;
-	if (seg_read_filter_part(store->segments, segment, next * length, bytes, length) != FS_OK) {
-		mem_free(bytes);
-		return false;
+	if (bytes) {
+		result = seg_read_filter_part(store->segments, segment, next * length, bytes, length);
+		if (result == FS_OK)
+			result = fidx_unit_add(store->index, segment, bytes, length);
+		else
+			mem_free(bytes);
 	}
-	return fidx_unit_add(store->index, segment, bytes, length) == FS_OK;
+	return result == FS_OK ? UNIT_LOADED : result == FS_ECORRUPT ? UNIT_DAMAGED : UNIT_LATER;
+}
+
+/* A read that failed may go well later, as a drive's errors need not last. */
+static enum unit_load try_load(struct store *store, uint32_t segment)
+{
+	struct units_of_segment *own = &store->cleaner->units.segment[segment];
+	enum unit_load result = load(store, segment);
+
+	if (result != UNIT_LATER) {
+		own->failures = 0;
+		return result;
+	}
+	own->again_s = (uint32_t)(clk_now_ms(store->clock) / 1000) + (1u << own->failures);
+	return ++own->failures < FAILURES_MOST ? UNIT_LATER : UNIT_DAMAGED;
 }
 
 /* The segment was asked. True: a unit was read for it, or could not be. */
@@ -141,15 +163,15 @@ static bool want(struct store *store, uint32_t segment)
 	struct units *units = &store->cleaner->units;
 	uint64_t before = filter_bytes_now(store);
 	struct unit_victims victims;
-	bool loaded;
+	enum unit_load result;
 
 	if (!unit_queues_want(units->queues, segment, gets_so_far(), &victims))
 		return false;
 	for (unsigned i = 0; i < victims.count; i++)
 		drop(store, victims.segment[i]);
-	loaded = load(store, segment);
-	unit_queues_loaded(units->queues, segment, loaded);
-	ctr_add(loaded ? CTR_filter_units_loaded : CTR_filter_units_failed, 1);
+	result = try_load(store, segment);
+	unit_queues_loaded(units->queues, segment, result);
+	ctr_add(result == UNIT_LOADED ? CTR_filter_units_loaded : CTR_filter_units_failed, 1);
 	account(store, before);
 	publish_resident(store);
 	return true;
@@ -164,7 +186,7 @@ static void look(struct store *store)
 	for (uint32_t s = 0; s < units->segments; s++) {
 		uint32_t times = unit_queues_has(units->queues, s) ? fidx_units_asked(store->index, s) : 0;
 
-		units->asked[s] = times > 0;
+		units->segment[s].asked = times > 0;
 		if (times > 0)
 			unit_queues_note(units->queues, s, times, since / times, gets);
 	}
@@ -183,7 +205,8 @@ void units_step(struct store *store)
 	while (units->at < units->segments) {
 		uint32_t segment = units->at++;
 
-		if (units->asked[segment] && unit_queues_has(units->queues, segment) && want(store, segment)) {
+		if (units->segment[segment].asked && now_us / 1000000 >= units->segment[segment].again_s &&
+		    unit_queues_has(units->queues, segment) && want(store, segment)) {
 			units->due_us = clk_now_us(store->clock) + READ_LEAST_MS * 1000 +
 					unit_queues_unit_bytes(units->queues, segment) * 1000000 / READ_BYTES_PER_S;
 			return;

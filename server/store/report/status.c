@@ -18,6 +18,7 @@ static void status_of_flash(struct store *store, struct store_status *out)
 
 	out->flash = true;
 	fidx_get_status(store->index, &out->index);
+	out->filter_false_positive = fidx_filter_false_positive(store->index);
 	seg_get_status(store->segments, &out->segments);
 	seg_get_info(store->segments, &out->info);
 	clf_get_status(store->classifier, &out->classifier);

@@ -187,6 +187,8 @@ void lookup_on_read(struct store_lookup *lookup)
 		return;
 	}
 	lookup_note_times(lookup, lookup->read->read.answered_ns);
+	if (lookup->made)
+		lookup->pages += lookup->read->read.pages;
 	if (!lookup->extent_read)
 		fidx_touch_soon(store->index, &lookup->key, lookup_match(lookup));
 	if (lookup->read->read.result == FS_OK)

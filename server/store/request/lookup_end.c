@@ -3,6 +3,8 @@
    request that flash can't answer in time is given up. */
 #include "server/store/request/lookup_internal.h"
 
+#define SMALL_RECORD 1024u /* bytes: of records below, most pages of a read are others' */
+
 /* ---- pins ------------------------------------------------------------------------------------ */
 
 void lookup_pin(struct store_lookup *lookup, const struct fidx_match *match, unsigned matches,
@@ -125,6 +127,10 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 	if (promote_wants(lookup, quiet))
 		lookup_promote(lookup, record, packed_ms);
 	lookup_count_reads(lookup, true);
+	if (lookup->reads > 0 && seg_record_length(record->key_length, record->value_length) < SMALL_RECORD) {
+		ctr_add(CTR_flash_small_hits, 1);
+		ctr_add(CTR_flash_small_pages_read, lookup->pages);
+	}
 	count_result(&lookup->worker->context, request, true);
 	lookup_end(lookup);
 }

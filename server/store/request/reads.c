@@ -111,6 +111,12 @@ static void reads_give_back(struct reads *reads, struct flash_read *read)
 
 /* ---- kept bytes ------------------------------------------------------------------------------ */
 
+/* Of small records most is the read itself. */
+static uint64_t reads_cost(const struct flash_read *read)
+{
+	return sizeof(*read) + read->read.buffer_bytes;
+}
+
 static void reads_unkeep(struct reads *reads, struct flash_read *read)
 {
 	if (read->newer)
@@ -122,8 +128,8 @@ static void reads_unkeep(struct reads *reads, struct flash_read *read)
 	else
 		reads->oldest = read->newer;
 	read->newer = read->older = NULL;
-	must(reads->kept_bytes >= read->read.buffer_bytes);
-	reads->kept_bytes -= read->read.buffer_bytes;
+	must(reads->kept_bytes >= reads_cost(read));
+	reads->kept_bytes -= reads_cost(read);
 }
 
 static void reads_keep_within(struct reads *reads, uint64_t bytes)
@@ -145,7 +151,7 @@ static void reads_keep(struct reads *reads, struct flash_read *read)
 	else
 		reads->oldest = read;
 	reads->newest = read;
-	reads->kept_bytes += read->read.buffer_bytes;
+	reads->kept_bytes += reads_cost(read);
 	reads_keep_within(reads, reads->kept_most);
 }
 
@@ -204,7 +210,10 @@ static void reads_on_done(struct seg_read *seg_read)
 	read->users++; /* until reads_done was called for all */
 	if (seg_read->result != FS_OK)
 		reads_unlist(reads, read);
-	ctr_add(CTR_flash_pages_read, seg_read->result == FS_OK ? seg_read->pages : 0);
+	if (seg_read->result == FS_OK) {
+		ctr_add(CTR_flash_pages_read, seg_read->pages);
+		ctr_add(CTR_flash_key_bytes_read, seg_read->transferred);
+	}
 	while (read->first) {
 		struct store_lookup *lookup = read->first;
 

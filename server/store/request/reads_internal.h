@@ -59,7 +59,7 @@ struct reads {
 	unsigned free_count;
 };
 
-/* Makes an empty set of reads. kept_most: bytes of buffers that nobody uses, at the most. */
+/* Makes an empty set of reads. kept_most: bytes of reads that nobody uses, buffers included, at the most. */
 void reads_init(struct reads *reads, struct segments *segments, struct seg_reader *reader, uint64_t kept_most);
 /* Drops all kept bytes and keeps none from now on, so that the reader can be destroyed. */
 void reads_stop(struct reads *reads);

@@ -30,6 +30,7 @@ struct store_lookup {
 	uint32_t magic; /* LOOKUP_MAGIC from lookup_new to lookup_free */
 	unsigned matches, at; /* pinned matches; the one that is being read */
 	unsigned reads, rounds; /* reads begun for it; rounds that ended without a decision */
+	unsigned pages; /* that these reads have touched */
 	bool running; /* it is in the worker's list of running ones */
 	bool waits; /* its read is not done */
 	bool ready; /* its read is done, or could not be begun: it is in the worker's list of ready ones */

@@ -220,6 +220,7 @@ static void our_defaults(void **state)
 	assert_int_equal(conf.admission, CONF_ADMISSION_SVM);
 	assert_int_equal(conf.reinsertion, CONF_REINSERTION_READ);
 	assert_int_equal(conf.direct_io, CONF_DIRECT_IO_AUTO);
+	assert_int_equal(conf.flash_read_unit, CONF_READ_BLOCK);
 	conf_free(&conf);
 }
 
@@ -249,7 +250,8 @@ static void every_type_is_read_from_the_command_line(void **state)
 
 	load(&loaded,
 	     "--flashiness-horizon 0 --training-window 3s --flash-write-limit 20MB/s --hot-fraction 0.5 --app-delimiter / "
-	     "--filter-bits auto --tag-bits 2 --admission read-once --placement PAPER --clock-mode=mfu --direct-io off",
+	     "--filter-bits auto --tag-bits 2 --admission read-once --placement PAPER --clock-mode=mfu --direct-io off "
+	     "--flash-read-unit page",
 	     NULL);
 	assert_string_equal(loaded.err, "");
 	assert_int_equal(loaded.conf.flashiness_horizon_us, 0);
@@ -263,6 +265,7 @@ static void every_type_is_read_from_the_command_line(void **state)
 	assert_int_equal(loaded.conf.placement, CONF_PLACEMENT_PAPER);
 	assert_int_equal(loaded.conf.clock_mode, CONF_CLOCK_MFU);
 	assert_int_equal(loaded.conf.direct_io, CONF_DIRECT_IO_OFF);
+	assert_int_equal(loaded.conf.flash_read_unit, CONF_READ_PAGE);
 	unload(&loaded);
 }
 

@@ -22,7 +22,7 @@ static int64_t read_some(struct dev *dev, void *buffer, uint64_t bytes, uint64_t
 {
 	struct ram_device *ram = (struct ram_device *)dev;
 
-	must(offset % SEG_PAGE == 0 && bytes % SEG_PAGE == 0 && (uintptr_t)buffer % SEG_PAGE == 0);
+	must(offset % dev->read_block == 0 && bytes % dev->read_block == 0 && (uintptr_t)buffer % dev->read_block == 0);
 	__atomic_fetch_add(&ram->reads, 1, __ATOMIC_RELAXED);
 	if (ram->slow_clock)
 		clk_scripted_advance(ram->slow_clock, ram->slow_us);
@@ -179,10 +179,11 @@ static int ram_submit(struct dev_queue *queue, struct dev_io **ios, unsigned n)
 		return -EOPNOTSUPP;
 	for (unsigned i = 0; i < n; i++) {
 		struct dev_io *io = ios[i];
+		struct ram_device *at = io->device ? (struct ram_device *)io->device : ram;
 		struct dev_io **link;
 
-		io->result = perform(ram, io);
-		io->native[0] = due_ns(ram, io);
+		io->result = perform(at, io);
+		io->native[0] = due_ns(at, io);
 		pthread_mutex_lock(&queue->mutex);
 		link = &queue->done;
 		while (*link && !ram->reverse)
@@ -251,6 +252,7 @@ struct ram_device *ram_device_create(uint64_t bytes, uint8_t *memory)
 	ram->dev.ops = &ram_ops;
 	ram->dev.bytes = bytes;
 	ram->dev.direct = true;
+	ram->dev.read_block = DEV_READ_LEAST;
 	ram->bytes = memory ? memory : ram_memory(bytes);
 	ram->keep = memory != NULL;
 	ram->power = UINT64_MAX;

@@ -179,7 +179,7 @@ static void test_figures_follow_tables_and_slots(void **state)
 	assert_int_equal(empty.index_bytes, 640);
 	assert_int_equal(empty.extents, 0);
 	assert_int_equal(empty.filter_bytes, 0);
-	assert_true(empty.filter_false_positive == 1);
+	assert_true(fidx_filter_false_positive(f.index) == 1);
 	assert_counts(f.index, 0, 0, 0, 0);
 	assert_int_equal(fidx_table_add(f.index, 100, &table), FS_OK);
 	assert_int_equal(fidx_extents_reserve(f.index, 100), FS_OK);

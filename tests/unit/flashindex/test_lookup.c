@@ -22,7 +22,7 @@ static void test_an_empty_index_has_nothing(void **state)
 	assert_int_equal(fidx_hand(f.index, 100, 1000, &visited), 0);
 	assert_int_equal(visited, 0);
 	assert_int_equal(fidx_sweep(f.index, 2), 0);
-	assert_true(status_of(f.index).filter_false_positive == 1);
+	assert_true(fidx_filter_false_positive(f.index) == 1);
 	assert_counts(f.index, 0, 0, 0, 0);
 	fixture_close(&f);
 }

@@ -153,7 +153,7 @@ static void test_a_filter_may_come_later(void **state)
 	}
 	assert_true(fidx_lacks_filter(f.index, 0));
 	assert_false(fidx_lacks_filter(f.index, 1));
-	assert_true(status_of(f.index).filter_false_positive == 1);
+	assert_true(fidx_filter_false_positive(f.index) == 1);
 	assert_false(fidx_give_filter(f.index, 0, mem_must_zalloc(72), 72)); /* no trailer */
 	assert_true(fidx_lacks_filter(f.index, 0));
 	unit = fidx_filter_build(f.index, hashes, 100, &length);
@@ -170,7 +170,7 @@ static void test_a_filter_may_come_later(void **state)
 	for (unsigned i = 0; i < 200; i++)
 		false_after += fidx_lookup(f.index, &others[i], out);
 	assert_true(false_before > 100 && false_after < false_before / 10);
-	assert_true(status_of(f.index).filter_false_positive < 0.01);
+	assert_true(fidx_filter_false_positive(f.index) < 0.01);
 	fidx_segment_close(f.index, 0);
 	assert_int_equal(status_of(f.index).filter_bytes, 0);
 	fidx_sweep(f.index, 0);

@@ -41,7 +41,7 @@ static bool ask(struct unit_queues *queues, uint32_t segment, uint32_t times, ui
 	loads = unit_queues_want(queues, segment, gets, victims);
 	assert_true(loads || victims->count == 0);
 	if (loads)
-		unit_queues_loaded(queues, segment, true);
+		unit_queues_loaded(queues, segment, UNIT_LOADED);
 	assert_true(figures_of(queues).bytes <= figures_of(queues).budget);
 	return loads;
 }
@@ -138,10 +138,26 @@ static void a_unit_that_cannot_be_had_is_given_up(void **state)
 	unit_queues_note(queues, 0, 1, 0, 1);
 	assert_true(unit_queues_want(queues, 0, 1, &victims));
 	assert_int_equal(figures_of(queues).bytes, 3 * UNIT); /* its bytes are spoken for */
-	unit_queues_loaded(queues, 0, false);
+	unit_queues_loaded(queues, 0, UNIT_DAMAGED);
 	assert_int_equal(figures_of(queues).bytes, 2 * UNIT);
 	assert_false(ask(queues, 0, 100, 2, &victims));
 	assert_true(ask(queues, 1, 1, 2, &victims));
+	unit_queues_destroy(queues);
+}
+
+static void a_unit_that_comes_later_is_wanted_again(void **state)
+{
+	struct unit_queues *queues = queues_of(2, 4, 1);
+	struct unit_victims victims;
+
+	(void)state;
+	unit_queues_note(queues, 0, 1, 0, 1);
+	assert_true(unit_queues_want(queues, 0, 1, &victims));
+	unit_queues_loaded(queues, 0, UNIT_LATER);
+	assert_int_equal(figures_of(queues).bytes, 2 * UNIT);
+	assert_int_equal(figures_of(queues).units, 2);
+	assert_true(ask(queues, 0, 1, 2, &victims));
+	assert_int_equal(figures_of(queues).units, 3);
 	unit_queues_destroy(queues);
 }
 
@@ -246,7 +262,7 @@ static void what_was_asked_long_before_the_look_has_expired(void **state)
 	assert_true(unit_queues_want(queues, 0, 4 * LIFE, &victims));
 	assert_int_equal(victims.count, 1);
 	assert_int_equal(victims.segment[0], 1);
-	unit_queues_loaded(queues, 0, true);
+	unit_queues_loaded(queues, 0, UNIT_LOADED);
 	assert_false(unit_queues_want(queues, 1, 4 * LIFE, &victims));
 	unit_queues_destroy(queues);
 }
@@ -262,6 +278,7 @@ int main(void)
 		cmocka_unit_test(what_was_asked_long_ago_counts_less),
 		cmocka_unit_test(too_little_room_changes_nothing),
 		cmocka_unit_test(a_unit_that_cannot_be_had_is_given_up),
+		cmocka_unit_test(a_unit_that_comes_later_is_wanted_again),
 		cmocka_unit_test(the_budget_shrinks_with_a_segment),
 		cmocka_unit_test(a_model_agrees),
 	};

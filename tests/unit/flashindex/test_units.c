@@ -298,6 +298,47 @@ static void no_key_is_denied_while_units_come_and_go(void **state)
 	group_close(&g);
 }
 
+/* Clears slots again and again that the cleaner inserts. */
+static void *clear_slots(void *context)
+{
+	struct racing *racing = context;
+
+	while (!atomic_load(&racing->over))
+		for (unsigned i = 0; i < 200; i++)
+			(void)fidx_clear(racing->g->f.index, &racing->keys[i]);
+	return NULL;
+}
+
+static void the_share_that_passes_is_right_when_slots_and_units_change_together(void **state)
+{
+	static struct fidx_key keys[200];
+	struct racing racing = { .keys = keys };
+	struct group g;
+	pthread_t thread;
+
+	(void)state;
+	group_open(&g, 4);
+	for (unsigned i = 0; i < 200; i++)
+		fidx_key_of(g.f.index, g.hashes[i], &keys[i]);
+	racing.g = &g;
+	assert_int_equal(pthread_create(&thread, NULL, clear_slots, &racing), 0);
+	for (unsigned n = 0; n < 3000; n++) {
+		(void)!fidx_insert(g.f.index, &keys[n % 200], 0, n % 16, 0, FIDX_DROP_NONE);
+		while (!fidx_lacks_filter(g.f.index, 0))
+			fidx_unit_drop(g.f.index, 0);
+		for (unsigned u = 0; u < 1 + n % UNITS; u++)
+			assert_int_equal(add(&g, u), FS_OK);
+	}
+	atomic_store(&racing.over, true);
+	pthread_join(thread, NULL);
+	(void)!fidx_insert(g.f.index, &keys[0], 0, 0, 0, FIDX_DROP_NONE);
+	assert_true(fabs(fidx_filter_false_positive(g.f.index) - pass_rate(&g)) < 0.05);
+	while (!fidx_lacks_filter(g.f.index, 0))
+		fidx_unit_drop(g.f.index, 0);
+	assert_true(fidx_filter_false_positive(g.f.index) == 1);
+	group_close(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +349,7 @@ int main(void)
 		cmocka_unit_test(what_was_asked_in_vain_is_counted),
 		cmocka_unit_test(resident_units_outlive_a_clean_end),
 		cmocka_unit_test(no_key_is_denied_while_units_come_and_go),
+		cmocka_unit_test(the_share_that_passes_is_right_when_slots_and_units_change_together),
 	};
 
 	print_message("seed %llu\n", (unsigned long long)test_seed());

@@ -257,6 +257,38 @@ static void reads_under_way_end_where_they_began(void **state)
 	seg_reader_destroy(reader);
 }
 
+/* Somebody always has the segment pinned; what began on the old device is soon over all the same. */
+static void reads_of_after_the_switch_hold_nothing_up(void **state)
+{
+	struct run *run = *state;
+	struct flight before, later;
+	struct ram_device *from = run->flash.ram;
+	struct seg_reader *first, *second;
+	struct seg_moved moved;
+
+	assert_int_equal(seg_reader_create(&first, run->flash.seg, 4), FS_OK);
+	assert_int_equal(seg_reader_create(&second, run->flash.seg, 4), FS_OK);
+	from->hold = true;
+	ask(run, first, &before, 1, 3);
+	begin_move(run, SEGMENTS);
+	step_to(run, SEG_MOVE_READY);
+	assert_int_equal(seg_move_switch(run->flash.seg, 0), FS_OK);
+	run->to->hold = true;
+	ask(run, second, &later, 1, 4);
+	assert_int_equal(seg_move_step(run->flash.seg, false, &moved), FS_OK);
+	assert_int_equal(moved.phase, SEG_MOVE_LEAVING);
+	from->hold = false;
+	poll_until_done(first, &before);
+	assert_int_equal(seg_move_step(run->flash.seg, false, &moved), FS_OK);
+	assert_int_equal(moved.phase, SEG_MOVE_NONE);
+	seg_reader_poll(second);
+	assert_false(later.done);
+	run->to->hold = false;
+	poll_until_done(second, &later);
+	seg_reader_destroy(first);
+	seg_reader_destroy(second);
+}
+
 struct client {
 	struct run *run;
 	struct seg_reader *reader;
@@ -576,6 +608,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(all_segments_are_on_the_new_device, setup, teardown),
 		cmocka_unit_test_setup_teardown(reads_under_way_end_where_they_began, setup, teardown),
+		cmocka_unit_test_setup_teardown(reads_of_after_the_switch_hold_nothing_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_thread_reads_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_written_meanwhile_is_copied_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(on_a_smaller_device_the_last_segments_are_emptied, setup, teardown),

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "base/metrics/counters.h"
 #include "tests/unit/segments/fixture.h"
 
 #define SEGMENT (256u << 10)
@@ -293,6 +294,157 @@ static void an_empty_segment_has_none(void **state)
 	end(&setup);
 }
 
+/* ---- walks that leave records out ---------------------------------------------------------------- */
+
+/* One record of `every` is wanted, by its place in the order. */
+struct choice {
+	struct setup *setup;
+	uint32_t every; /* 0: none is wanted */
+	uint32_t asked, visited, last; /* last: the number of the record asked for last */
+	uint32_t other_keys; /* heads whose key is not the one that was written */
+};
+
+static bool choose(void *context, uint64_t offset, bool extent, const struct seg_record *head)
+{
+	struct choice *choice = context;
+	const struct seg_plan *plan = &choice->setup->batch.plan;
+	const struct object *object;
+
+	while (choice->last + 1 < plan->count && plan->placed[choice->last].offset != offset)
+		choice->last++;
+	assert_int_equal(plan->placed[choice->last].offset, offset);
+	assert_int_equal(extent, choice->last < plan->extents);
+	object = batch_placed(&choice->setup->batch, choice->last);
+	choice->asked++;
+	choice->other_keys +=
+		head->key_length != object->key_length || memcmp(head->key, object->key, object->key_length) != 0;
+	return choice->every > 0 && choice->last % choice->every == 0;
+}
+
+static bool take(void *context, uint64_t offset, bool extent, const struct seg_record *record)
+{
+	struct choice *choice = context;
+
+	(void)extent;
+	assert_int_equal(choice->setup->batch.plan.placed[choice->last].offset, offset);
+	assert_is_object(batch_placed(&choice->setup->batch, choice->last), record);
+	assert_true(choice->every > 0 && choice->last % choice->every == 0);
+	choice->visited++;
+	return true;
+}
+
+static int walk_chosen(struct setup *setup, uint32_t every, struct choice *choice, uint64_t *visited)
+{
+	*choice = (struct choice){ .setup = setup, .every = every };
+	return seg_walk_wanted(setup->flash.seg, setup->segment, choose, take, choice, visited);
+}
+
+static void a_flipped_bit_of_what_is_left_out_is_no_error(void **state)
+{
+	struct setup setup;
+	struct choice choice;
+	uint64_t visited, offset;
+
+	(void)state;
+	start(&setup);
+	for (uint32_t n = 100; batch_placed(&setup.batch, n)->value_length == 0; n++)
+		;
+	offset = setup.batch.plan.placed[101].offset;
+	segment_bytes(&setup)[offset + SEG_RECORD_HEADER] ^= 1; /* the key is another one */
+	assert_int_equal(walk_chosen(&setup, 0, &choice, &visited), FS_OK);
+	assert_int_equal(visited, setup.batch.plan.count);
+	assert_in_range(choice.other_keys, 0, 1); /* a short record is checked with its head, and not asked about */
+	assert_int_equal(choice.asked + (1 - choice.other_keys), setup.batch.plan.count);
+	assert_int_equal(walk_chosen(&setup, 1, &choice, &visited), FS_ECORRUPT);
+	assert_int_equal(visited, setup.batch.plan.count - 1);
+	segment_bytes(&setup)[offset + SEG_RECORD_HEADER] ^= 1;
+	/* Another length shows in the sum. */
+	segment_bytes(&setup)[offset + 4] ^= 1;
+	assert_int_equal(walk_chosen(&setup, 0, &choice, &visited), FS_ECORRUPT);
+	segment_bytes(&setup)[offset + 4] ^= 1;
+	/* A head that can't be one. */
+	segment_bytes(&setup)[offset + 24] = 0;
+	assert_int_equal(walk_chosen(&setup, 0, &choice, &visited), FS_ECORRUPT);
+	assert_int_equal(visited, setup.batch.plan.count - 1);
+	end(&setup);
+}
+
+static void without_a_footer_each_record_is_asked_about(void **state)
+{
+	struct setup setup;
+	struct choice choice;
+	uint64_t visited;
+
+	(void)state;
+	start_with_extents(&setup, 900, 890);
+	segment_bytes(&setup)[SEGMENT - 1] ^= 1;
+	assert_int_equal(walk_chosen(&setup, 3, &choice, &visited), FS_ECORRUPT);
+	assert_int_equal(visited, setup.batch.plan.count);
+	assert_int_equal(choice.asked, setup.batch.plan.count);
+	assert_int_equal(choice.visited, (setup.batch.plan.count + 2) / 3);
+	end(&setup);
+}
+
+static void what_is_wanted_is_visited(void **state)
+{
+	static const uint32_t every[] = { 0, 1, 2, 7, 1000 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(every) / sizeof(every[0]); i++) {
+		struct setup setup;
+		struct choice choice;
+		uint64_t visited;
+
+		start_with_extents(&setup, 1500, 1480);
+		assert_int_equal(walk_chosen(&setup, every[i], &choice, &visited), FS_OK);
+		assert_int_equal(visited, setup.batch.plan.count);
+		assert_int_equal(choice.asked, setup.batch.plan.count);
+		assert_int_equal(choice.other_keys, 0);
+		assert_int_equal(choice.visited, every[i] ? (setup.batch.plan.count - 1) / every[i] + 1 : 0);
+		end(&setup);
+	}
+}
+
+/* Of long records little more is read than the heads, and those that are wanted. */
+static void long_values_are_not_read_for_nothing(void **state)
+{
+	static const struct {
+		uint32_t shortest, longest;
+	} sizes[] = { { 40000, 400000 }, { 0, 100000 }, { 0, 5000 } };
+	const uint64_t segment = 8u << 20;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct choice choice;
+		struct setup setup;
+		uint64_t visited, before, bytes[3];
+
+		memset(&setup, 0, sizeof(setup));
+		assert_int_equal(flash_open_ram(&setup.flash, 2, segment, 16, NULL), FS_OK);
+		batch_make(&setup.batch, 1, 20000000 / (sizes[i].shortest + sizes[i].longest), sizes[i].shortest,
+			   sizes[i].longest);
+		batch_make_extents(&setup.batch, setup.batch.count - 10);
+		assert_int_equal(batch_write(&setup.batch, &setup.flash, &setup.segment), FS_OK);
+		for (unsigned every = 0; every < 3; every++) {
+			before = ctr_sum(CTR_flash_bytes_read);
+			assert_int_equal(walk_chosen(&setup, every, &choice, &visited), FS_OK);
+			assert_int_equal(visited, setup.batch.plan.count);
+			bytes[every] = ctr_sum(CTR_flash_bytes_read) - before;
+		}
+		print_message("values of %u to %u bytes: %.2f, %.2f, %.2f MiB of 8 for none, all, half\n",
+			      sizes[i].shortest, sizes[i].longest, (double)bytes[0] / (1 << 20),
+			      (double)bytes[1] / (1 << 20), (double)bytes[2] / (1 << 20));
+		if (i == 0) {
+			assert_true(bytes[0] <= (setup.batch.plan.count + 4) * 2 * SEG_PAGE);
+			assert_true(bytes[2] < segment * 3 / 4);
+		}
+		assert_true(bytes[0] < bytes[2] + segment / 100 && bytes[2] < bytes[1] + segment / 100);
+		assert_true(bytes[1] < segment + segment / 100); /* hardly anything is read twice */
+		flash_close(&setup.flash);
+		batch_fini(&setup.batch);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +461,10 @@ int main(void)
 		cmocka_unit_test(all_records_come_in_order),
 		cmocka_unit_test(records_far_apart_are_found),
 		cmocka_unit_test(an_empty_segment_has_none),
+		cmocka_unit_test(a_flipped_bit_of_what_is_left_out_is_no_error),
+		cmocka_unit_test(without_a_footer_each_record_is_asked_about),
+		cmocka_unit_test(what_is_wanted_is_visited),
+		cmocka_unit_test(long_values_are_not_read_for_nothing),
 	};
 
 	return cmocka_run_group_tests_name("walk", tests, NULL, NULL);

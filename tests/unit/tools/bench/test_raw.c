@@ -23,9 +23,13 @@ static bool direct; /* does the file system of path know O_DIRECT? */
 
 static struct raw_spec good_spec(void)
 {
-	return (struct raw_spec){
-		.path = path, .bytes = FILE_PAGES * PAGE, .pages = 1, .depth = 4, .reads = 100, .cpu = -1
-	};
+	return (struct raw_spec){ .path = path,
+				  .bytes = FILE_PAGES * PAGE,
+				  .unit = PAGE,
+				  .read_bytes = PAGE,
+				  .depth = 4,
+				  .reads = 100,
+				  .cpu = -1 };
 }
 
 static void assert_refused(struct raw_spec spec)
@@ -41,9 +45,20 @@ static void test_refuses_specs_that_cannot_be(void **state)
 	struct raw_spec spec = good_spec();
 
 	(void)state;
-	spec.pages = 0;
+	spec.read_bytes = 0;
 	assert_refused(spec);
-	spec.pages = FILE_PAGES + 1;
+	spec.read_bytes = (FILE_PAGES + 1) * PAGE;
+	assert_refused(spec);
+	spec.read_bytes = 512;
+	assert_refused(spec);
+	spec = good_spec();
+	spec.unit = 0;
+	assert_refused(spec);
+	spec.unit = 256;
+	assert_refused(spec);
+	spec.unit = 1000;
+	assert_refused(spec);
+	spec.unit = 2 * PAGE;
 	assert_refused(spec);
 	spec = good_spec();
 	spec.depth = 0;
@@ -100,7 +115,7 @@ static void assert_reads(unsigned pages, unsigned depth, uint64_t reads)
 	struct raw_spec spec = good_spec();
 	struct raw_result result;
 
-	spec.pages = pages;
+	spec.read_bytes = pages * PAGE;
 	spec.depth = depth;
 	spec.reads = reads;
 	assert_int_equal(raw_read(&spec, &result), FS_OK);

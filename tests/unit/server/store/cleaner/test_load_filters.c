@@ -117,7 +117,7 @@ static void they_come_back_one_by_one(void **state)
 	now = status_of(h);
 	assert_int_equal(now.filters_left, 0);
 	assert_int_equal(now.index.filter_bytes, before.index.filter_bytes);
-	assert_true(fabs(now.index.filter_false_positive - before.index.filter_false_positive) < 0.02);
+	assert_true(fabs(now.filter_false_positive - before.filter_false_positive) < 0.02);
 	assert_all_have_filters(h);
 	assert_all_there(h);
 	assert_true(fidx_verify(h->store->index));

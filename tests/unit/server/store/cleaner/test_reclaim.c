@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects of a segment whose place is needed return to DRAM or go. */
+#include "segments/layout.h"
 #include "tests/unit/server/store/harness.h"
 
 /* Until the next segment to be written is the oldest live one. */
@@ -385,6 +386,135 @@ static void a_promoted_copy_survives_a_reclaim_that_failed(void **state)
 	assert_value(h, "key", "value+");
 }
 
+/* ---- what is read ----------------------------------------------------------------------------- */
+
+#define LONG_BYTES 900u /* a record that is checked only if it is wanted */
+
+static uint64_t place_on_device(struct harness *h, const char *key)
+{
+	struct fidx_match match;
+
+	assert_true(slot_of(h, key, &match));
+	return LAYOUT_SUPER_BYTES + match.segment * h->store->segment_bytes +
+	       seg_position(h->store->segments, match.segment, match.place, match.function);
+}
+
+static uint32_t open_with_long(struct harness *h, char value[LONG_BYTES + 1])
+{
+	memset(value, 'v', LONG_BYTES);
+	value[LONG_BYTES] = 0;
+	harness_use_ram(h);
+	harness_open(h);
+	return put_in_oldest(h, "key", value);
+}
+
+/* Its value doesn't matter any more, and its slot goes without a sweep. */
+static void a_broken_value_that_nobody_wants_is_no_error(void **state)
+{
+	struct harness *h = *state;
+	char value[LONG_BYTES + 1];
+	uint32_t segment = open_with_long(h, value);
+	uint64_t swept = ctr_sum(CTR_segments_swept);
+
+	h->ram->bytes[place_on_device(h, "key") + 600] ^= 1;
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(ctr_sum(CTR_segments_swept), swept);
+	assert_int_equal(where(h, "key"), NOWHERE);
+	assert_true(fidx_verify(h->store->index));
+}
+
+static void a_broken_value_does_not_come_back(void **state)
+{
+	struct harness *h = *state;
+	char value[LONG_BYTES + 1];
+	uint32_t segment = open_with_long(h, value);
+	uint64_t swept = ctr_sum(CTR_segments_swept);
+
+	assert_true(get(h, "key").from_flash);
+	keep_no_reads(h);
+	h->ram->bytes[place_on_device(h, "key") + 600] ^= 1;
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(ctr_sum(CTR_segments_swept), swept + 1);
+	assert_int_equal(where(h, "key"), NOWHERE);
+	assert_missing(h, "key");
+	assert_true(fidx_verify(h->store->index));
+}
+
+/* Its record isn't wanted, but says whose it is: only a record whose check is right may end a copy. */
+static void a_copy_stays_one_when_its_record_is_broken(void **state)
+{
+	struct harness *h = *state;
+	char value[LONG_BYTES + 1];
+	struct fidx_status status;
+	uint64_t visited;
+	uint32_t segment;
+
+	if (!HAVE_FAULTS)
+		skip();
+	segment = open_with_long(h, value);
+	make_clean_copy(h, "key");
+	fidx_get_status(h->store->index, &status);
+	for (int i = 0; i < 8; i++) /* a ghost is not wanted */
+		fidx_hand(h->store->index, status.slots, UINT64_MAX / 2, &visited);
+	h->ram->bytes[place_on_device(h, "key") + 600] ^= 1;
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), CLEAN_COPY);
+	assert_int_equal(slots_of(h, "key"), 0);
+	assert_int_equal(run_with(h, STORE_APPEND, "key", "+").result, STORE_STORED);
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_int_equal(get(h, "key").length, LONG_BYTES + 1);
+	assert_true(fidx_verify(h->store->index));
+}
+
+#define LONG_KEYS 16u
+
+/* The segment that holds the most of the keys; *one is the first of them, and *others how many more there are. */
+static uint32_t fullest(struct harness *h, char keys[LONG_KEYS][16], unsigned *one, unsigned *others)
+{
+	unsigned count[16] = { 0 }, best = 0;
+
+	for (unsigned n = 0; n < LONG_KEYS; n++)
+		if (where(h, keys[n]) == FLASH && ++count[segment_of(h, keys[n])] > count[best])
+			best = segment_of(h, keys[n]);
+	assert_true(count[best] > 1);
+	*others = count[best] - 1;
+	for (*one = 0; where(h, keys[*one]) != FLASH || segment_of(h, keys[*one]) != best; ++*one)
+		;
+	return best;
+}
+
+/* Of objects of 50 KB that were not read, little more than the heads is read. */
+static void long_values_that_go_are_not_read(void **state)
+{
+	struct harness *h = *state;
+	static char value[50000];
+	char keys[LONG_KEYS][16];
+	unsigned one, others;
+	uint64_t before, read;
+	uint32_t segment;
+
+	h->config.segment_bytes = KIB(256);
+	h->config.flash_bytes = MIB(2);
+	harness_open(h);
+	memset(value, 'v', sizeof(value));
+	for (unsigned n = 0; n < LONG_KEYS; n++) {
+		snprintf(keys[n], sizeof(keys[n]), "key:%u", n);
+		run_full(h, .op = STORE_SET, .key = keys[n], .value = value, .length = sizeof(value));
+	}
+	for (unsigned n = 0; n < 4; n++)
+		assert_true(write_one(h));
+	segment = fullest(h, keys, &one, &others);
+	assert_true(get(h, keys[one]).from_flash);
+	while (fill_flash(h) != segment)
+		assert_true(write_one(h));
+	before = ctr_sum(CTR_flash_reclaim_bytes_read);
+	assert_true(reclaim_segment(h->store, segment));
+	read = ctr_sum(CTR_flash_reclaim_bytes_read) - before;
+	assert_true(read >= sizeof(value));
+	assert_true(read <= KIB(256) + 4 * SEG_PAGE - others * (sizeof(value) - 2 * SEG_PAGE));
+	assert_int_equal(where(h, keys[one]), DRAM);
+}
+
 /* ---- under a rule that asks at eviction ------------------------------------------------------- */
 
 /* Records of the key and of fillers are about as long; nothing counts for a filler. So this lies between them. */
@@ -443,8 +573,8 @@ static void what_is_not_worth_it_goes_although_it_was_read(void **state)
 	h->config.reinsertion = STORE_REINSERT_LIVE;
 	harness_open(h);
 	uint32_t segment = put_in_oldest(h, "key", "value");
-	get(h, "key");
 	clf_set_admission(h->store->classifier, CLF_ADMIT_FREQ);
+	assert_true(get(h, "key").from_flash); /* which counts */
 	set_threshold(h, 1000);
 	assert_true(reclaim_segment(h->store, segment));
 	assert_int_equal(where(h, "key"), NOWHERE);
@@ -537,6 +667,10 @@ int main(void)
 		TEST(a_large_object_read_on_flash_comes_back),
 		TEST(a_promoted_copy_survives_reclaim_as_an_original),
 		TEST(a_promoted_copy_survives_a_reclaim_that_failed),
+		TEST(a_broken_value_that_nobody_wants_is_no_error),
+		TEST(a_broken_value_does_not_come_back),
+		TEST(a_copy_stays_one_when_its_record_is_broken),
+		TEST(long_values_that_go_are_not_read),
 		TEST(what_is_worth_it_stays_with_its_count_as_its_past),
 		TEST(a_hit_on_flash_counts_in_the_next_worth),
 		TEST(what_is_not_worth_it_goes_although_it_was_read),

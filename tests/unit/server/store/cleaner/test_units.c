@@ -213,6 +213,50 @@ static void a_unit_that_cannot_be_read_is_done_without(void **state)
 #endif
 }
 
+/* One error of the drive costs a unit for a moment, and a lasting one costs few reads. */
+static void a_unit_that_cannot_be_read_is_tried_again(void **state)
+{
+#ifndef FS_FAULTS
+	(void)state;
+	skip();
+#else
+	struct harness *h = *state;
+	uint64_t failed = ctr_total(CTR_filter_units_failed);
+	uint32_t hot;
+
+	harness_open(h);
+	fill(h);
+	hot = some_segment(h);
+	let_expire(h);
+	fault_arm(FAULT_device_read_eio, FAULT_ALWAYS, 0);
+	ask_in_vain(h, hot, 1000);
+	step(h);
+	fault_disarm_all();
+	failed = ctr_total(CTR_filter_units_failed) - failed;
+	assert_true(failed >= 1 && failed < 4);
+	assert_int_equal(resident_of(h, hot), 2);
+	seconds_pass(h, 8);
+	ask_in_vain(h, hot, 1000);
+	step(h);
+	assert_int_equal(resident_of(h, hot), 3);
+	assert_figures(h);
+	failed = ctr_total(CTR_filter_units_failed);
+	fault_arm(FAULT_device_read_eio, FAULT_ALWAYS, 0);
+	for (unsigned n = 0; n < 200; n++) {
+		ask_in_vain(h, hot, 1000);
+		step(h);
+	}
+	fault_disarm_all();
+	assert_int_equal(ctr_total(CTR_filter_units_failed) - failed, 6);
+	assert_false(seg_offline(h->store->segments));
+	ask_in_vain(h, hot, 1000);
+	step(h);
+	assert_int_equal(resident_of(h, hot), 3); /* it was given up */
+	assert_figures(h);
+	assert_all_there(h);
+#endif
+}
+
 /* After a kill the filters come back from the footers, and go on as units. */
 static void units_come_back_after_a_kill(void **state)
 {
@@ -264,6 +308,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(segments_come_and_go_within_the_budget, setup_units, teardown_units),
 		cmocka_unit_test_setup_teardown(a_unit_that_cannot_be_read_is_done_without, setup_units,
 						teardown_units),
+		cmocka_unit_test_setup_teardown(a_unit_that_cannot_be_read_is_tried_again, setup_units, teardown_units),
 		cmocka_unit_test_setup_teardown(units_come_back_after_a_kill, setup_units, teardown_units),
 		cmocka_unit_test_setup_teardown(without_the_option_there_are_none, setup_units, teardown_units),
 	};

@@ -419,6 +419,40 @@ static void a_watcher_of_look_ups_is_told_of_flash(void **state)
 	events_want(0);
 }
 
+/* Small objects and the pages that their hits have read; a read that is shared, and a larger object, say nothing of these. */
+static void hits_of_small_objects_are_counted_with_their_pages(void **state)
+{
+	struct harness *h = *state;
+	char large[1000] = { 0 };
+	uint64_t hits, pages, all_pages, bytes;
+
+	harness_open(h);
+	memset(large, 'x', sizeof(large) - 1);
+	set_on_flash(h, "large", large);
+	set_on_flash(h, "small", "value");
+	keep_no_reads(h);
+	hits = ctr_sum(CTR_flash_small_hits), pages = ctr_sum(CTR_flash_small_pages_read);
+	all_pages = ctr_sum(CTR_flash_pages_read), bytes = ctr_sum(CTR_flash_key_bytes_read);
+	assert_true(get(h, "large").from_flash);
+	assert_int_equal(ctr_sum(CTR_flash_small_hits) - hits, 0);
+	assert_int_equal(ctr_sum(CTR_flash_small_pages_read) - pages, 0);
+	assert_in_range(ctr_sum(CTR_flash_pages_read) - all_pages, 1, 2);
+	assert_in_range(ctr_sum(CTR_flash_key_bytes_read) - bytes, 1024, 2 * SEG_PAGE);
+	all_pages = ctr_sum(CTR_flash_pages_read), bytes = ctr_sum(CTR_flash_key_bytes_read);
+	assert_true(get(h, "small").from_flash);
+	assert_int_equal(ctr_sum(CTR_flash_small_hits) - hits, 1);
+	assert_in_range(ctr_sum(CTR_flash_small_pages_read) - pages, 1, 2);
+	assert_int_equal(ctr_sum(CTR_flash_pages_read) - all_pages, ctr_sum(CTR_flash_small_pages_read) - pages);
+	assert_int_equal((ctr_sum(CTR_flash_key_bytes_read) - bytes) % 512, 0);
+	assert_in_range(ctr_sum(CTR_flash_key_bytes_read) - bytes, 512, 2 * SEG_PAGE);
+	h->worker[0]->reads.kept_most = 1 << 20;
+	assert_true(get(h, "small").from_flash);
+	pages = ctr_sum(CTR_flash_small_pages_read);
+	assert_true(get(h, "small").from_flash);
+	assert_int_equal(ctr_sum(CTR_flash_small_pages_read), pages);
+	assert_int_equal(ctr_sum(CTR_flash_small_hits) - hits, 2); /* the third shares the second one's read */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -433,6 +467,7 @@ int main(void)
 		TEST(a_watcher_is_told_of_the_object_that_a_request_met_or_brought),
 		TEST(a_watcher_of_look_ups_is_told_what_was_there_before),
 		TEST(a_watcher_of_look_ups_is_told_of_flash),
+		TEST(hits_of_small_objects_are_counted_with_their_pages),
 	};
 
 	return cmocka_run_group_tests_name("store: what is counted", tests, NULL, NULL);
