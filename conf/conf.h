@@ -12,7 +12,7 @@
  *   SIZE    uint64_t    bytes; suffixes k m g t p (powers of 1024); auto is 0
  *   TIME    uint64_t    microseconds; suffixes us ms s m h d, bare numbers are seconds; auto is 0
  *   RATE    uint64_t    bytes per second: a size, with or without "/s"
- *   REAL    double      a decimal number
+ *   REAL    double      a decimal number; auto is 0
  *   OCTAL   unsigned    octal digits
  *   CHAR    char        one printable character
  *   STRING  char *      NULL when not given; owned by the struct
@@ -53,7 +53,7 @@ enum conf_admission {
 	CONF_ADMISSION_FREQ,
 	CONF_ADMISSION_SECOND_HIT
 };
-enum conf_promote { CONF_PROMOTE_OFF, CONF_PROMOTE_SKETCH, CONF_PROMOTE_LRU };
+enum conf_promote { CONF_PROMOTE_OFF, CONF_PROMOTE_SKETCH, CONF_PROMOTE_LRU, CONF_PROMOTE_SECOND };
 enum conf_hotkeys { CONF_HOTKEYS_KEYS, CONF_HOTKEYS_HASHES, CONF_HOTKEYS_OFF };
 enum conf_journal { CONF_JOURNAL_OFF, CONF_JOURNAL_SYNC };
 enum conf_seccomp { CONF_SECCOMP_OFF, CONF_SECCOMP_ON };

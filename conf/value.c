@@ -237,6 +237,8 @@ int conf_value_set(struct conf *conf, const struct conf_option *option, const ch
 	if (option->flags & CONF_AUTO_WORD && strcasecmp(value, "auto") == 0) {
 		if (option->type == CONF_TYPE_INT)
 			*(int *)field = CONF_AUTO;
+		else if (option->type == CONF_TYPE_REAL)
+			*(double *)field = 0;
 		else
 			*(uint64_t *)field = 0;
 		return FS_OK;
@@ -292,6 +294,8 @@ static bool is_auto(const struct conf_option *option, const void *field)
 		return false;
 	if (option->type == CONF_TYPE_INT)
 		return *(const int *)field == CONF_AUTO;
+	if (option->type == CONF_TYPE_REAL)
+		return *(const double *)field <= 0;
 	return *(const uint64_t *)field == 0;
 }
 

@@ -73,6 +73,7 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->hot_fraction = conf->hot_fraction;
 	out->promotion = (struct store_promotion){ .rule = (enum store_promote)conf->promote,
 						   .share = conf->promote_share,
+						   .miss_cost = conf->promote_miss_cost,
 						   .width = (unsigned)conf->promote_width,
 						   .threshold = conf->promote_threshold };
 	out->flash_write_limit = units_rate_bytes(conf->flash_write_limit);
@@ -95,7 +96,8 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 		out->samples = (struct store_sample_sink){ .seen = contents_note };
 }
 
-_Static_assert((int)CONF_PROMOTE_SKETCH == STORE_PROMOTE_SKETCH && (int)CONF_PROMOTE_LRU == STORE_PROMOTE_LRU,
+_Static_assert((int)CONF_PROMOTE_SKETCH == STORE_PROMOTE_SKETCH && (int)CONF_PROMOTE_LRU == STORE_PROMOTE_LRU &&
+		       (int)CONF_PROMOTE_SECOND == STORE_PROMOTE_SECOND,
 	       "the option's words stand in the order of the rules");
 
 _Static_assert((int)CONF_ADMISSION_SVM == CLF_ADMIT_SVM && (int)CONF_ADMISSION_READ_ONCE == CLF_ADMIT_READ_ONCE &&

@@ -83,6 +83,7 @@ void reload_show(const struct server *server, struct conf *copy)
 	copy->hot_fraction = tuning.hot_fraction;
 	copy->flash_write_limit = units_rate_of(tuning.flash_write_limit, tuning.flash_write_dwpd);
 	copy->flash_write_ratio = tuning.flash_write_ratio;
+	copy->promote_miss_cost = tuning.promote_miss_cost;
 	copy->flash_read_timeout_us = tuning.read_timeout_ms * 1000ull;
 	copy->admission = (int)tuning.admission;
 	copy->hotkeys = (int)hotkeys_are_shown();
@@ -139,6 +140,8 @@ static bool take_option(struct reload *reload, const struct conf_option *option)
 		take_write_limit(reload);
 	else if (option_is(option, offsetof(struct conf, flash_write_ratio)))
 		reload->tuning.flash_write_ratio = fresh->flash_write_ratio;
+	else if (option_is(option, offsetof(struct conf, promote_miss_cost)))
+		reload->tuning.promote_miss_cost = fresh->promote_miss_cost;
 	else if (option_is(option, offsetof(struct conf, flash_read_timeout_us)))
 		reload->tuning.read_timeout_ms = (uint32_t)(fresh->flash_read_timeout_us / 1000);
 	else if (option_is(option, offsetof(struct conf, admission)))

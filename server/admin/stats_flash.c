@@ -63,6 +63,7 @@ static void index_rows(const struct store_status *status, struct stats_out *out)
 	number_row(out, ROW_FLASH_flash_hot_bytes, status->hot_bytes);
 	number_row(out, ROW_FLASH_flash_hot_threshold_bytes, status->hot_threshold_bytes);
 	number_row(out, ROW_FLASH_flash_copy_bytes, status->copy_bytes);
+	real_row(out, ROW_FLASH_flash_copy_share, status->copy_share);
 	number_row(out, ROW_FLASH_index_slots, index->slots);
 	number_row(out, ROW_FLASH_index_slots_used, index->used);
 	number_row(out, ROW_FLASH_index_slots_uncounted, index->uncounted);

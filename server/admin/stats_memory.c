@@ -67,6 +67,7 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		{ ROW_MEMORY_staging, store.staging },
 		{ ROW_MEMORY_readers, store.readers },
 		{ ROW_MEMORY_journal, store.journal },
+		{ ROW_MEMORY_promotion, store.promotion },
 		/* These are beside it: */
 		{ ROW_MEMORY_connections, net.client_bytes },
 		{ ROW_MEMORY_other, bytes_without(heap.allocated, store.heap + net.client_bytes) },

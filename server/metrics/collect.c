@@ -184,6 +184,7 @@ void show_memory_part_bytes(const struct source *from)
 		{ "staging", store->staging_bytes },
 		{ "readers", store->reader_bytes },
 		{ "journal", store->losses_bytes },
+		{ "promotion", store->promotion_bytes },
 		{ "classifier", store->classifier_bytes },
 		{ "connections", from->net.client_bytes },
 	};
@@ -251,6 +252,7 @@ VALUE(flash_read_unit_bytes, from->store.info.read_unit)
 VALUE(ghosts, (double)from->store.index.ghosts)
 VALUE(hot_bytes, (double)from->store.hot_bytes)
 VALUE(flash_copy_bytes, (double)from->store.copy_bytes)
+VALUE(flash_copy_share, from->store.copy_share)
 VALUE(hot_threshold_bytes, (double)from->store.hot_threshold_bytes)
 VALUE(index_slots, (double)from->store.index.slots)
 VALUE(index_slots_used, (double)from->store.index.used)

@@ -31,7 +31,7 @@ void store_config_init(struct store_config *config)
 					 .filter_bits = -1,
 					 .functions = 16,
 					 .hot_fraction = 0.7,
-					 .promotion = { .share = 0.02, .width = 256, .threshold = 0.19 },
+					 .promotion = { .miss_cost = 50, .width = 256, .threshold = 0.19 },
 					 .flash_write_ratio = 0.2,
 					 .size_exponent = 1,
 					 .read_timeout_ms = 1000,
@@ -72,6 +72,7 @@ void store_get_tuning(const struct store *store, struct store_tuning *out)
 				      .flash_write_limit = atomic_load(&store->tuning.flash_write_limit),
 				      .flash_write_dwpd = atomic_load(&store->tuning.flash_write_dwpd),
 				      .flash_write_ratio = store_write_ratio(store),
+				      .promote_miss_cost = atomic_load(&store->tuning.promote_miss_cost),
 				      .read_timeout_ms = atomic_load(&store->tuning.read_timeout_ms),
 				      .admission = (enum clf_admission)atomic_load(&store->tuning.admission) };
 }
@@ -82,6 +83,7 @@ void store_set_tuning(struct store *store, const struct store_tuning *tuning)
 	atomic_store(&store->tuning.flash_write_limit, tuning->flash_write_limit);
 	atomic_store(&store->tuning.flash_write_dwpd, tuning->flash_write_dwpd);
 	atomic_store(&store->tuning.flash_write_ratio, tuning->flash_write_ratio);
+	atomic_store(&store->tuning.promote_miss_cost, tuning->promote_miss_cost);
 	atomic_store(&store->tuning.read_timeout_ms, tuning->read_timeout_ms);
 	atomic_store(&store->tuning.admission, (int)tuning->admission);
 	if (store->classifier)
@@ -143,6 +145,7 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 	store->hash_seed = info.hash_seed;
 	store->fixed_bytes += info.staging_bytes;
 	store->segment_bytes = sizing->segment_bytes;
+	store->slot_record_bytes = sizing->slot_record_bytes;
 	store->flash_capacity = (uint64_t)info.segments * info.segment_bytes;
 	return FS_OK;
 }
@@ -422,13 +425,14 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	ids_init(store);
 	memory_init(store);
 	if (config->promotion.rule == STORE_PROMOTE_SKETCH && config->flash_path && config->evict)
-		store->fixed_bytes += config->workers * sketch_bytes(config->promotion.width);
+		atomic_fetch_add(&store->promotion_bytes, config->workers * sketch_bytes(config->promotion.width));
 	cleaner_create(store);
 	store->wake = cleaner_wake;
 	store_set_tuning(store, &(struct store_tuning){ .hot_fraction = config->hot_fraction,
 							.flash_write_limit = config->flash_write_limit,
 							.flash_write_dwpd = config->flash_write_dwpd,
 							.flash_write_ratio = config->flash_write_ratio,
+							.promote_miss_cost = config->promotion.miss_cost,
 							.read_timeout_ms = config->read_timeout_ms,
 							.admission = config->admission });
 	atomic_store(&store->crawler_enabled, true);

@@ -44,6 +44,7 @@
 #include "server/store/flush.h"
 #include "server/store/promotion.h"
 #include "server/store/sample.h"
+#include "server/store/tuning.h"
 #include "server/store/views.h"
 #include "server/store/walk.h"
 
@@ -51,6 +52,7 @@
 /* A record of at most so many bytes, and of at most this part of a segment, gets a slot; a longer one gets an extent. */
 #define STORE_SLOT_RECORD_MOST (64u << 10)
 #define STORE_SLOT_RECORD_PART 64u
+#define STORE_SLOT_RECORD_LEAST 1024u
 
 struct store;
 struct store_worker;
@@ -73,6 +75,9 @@ struct store_config {
 	   for. unwatched: resident memory is no concern, as it is that of the program around the store. */
 	uint64_t item_bytes;
 	bool unwatched;
+	/* The longest record that gets a slot, in bytes: STORE_SLOT_RECORD_LEAST or more. 0, which any flash that is kept needs:
+	   slot_record_max (state/sizing.h). */
+	uint64_t slot_record_bytes;
 
 	struct store_sample_sink samples; /* NULL in it: none are taken. Its context outlives the store */
 
@@ -377,26 +382,6 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
  */
 FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
 
-/*
- * Values of struct store_config that may change while the store runs. Each is an atomic of its own, and cleaner and
- * workers take a new value within a turn. hot_fraction and flash_write_limit act from the cleaner's next step on; a
- * lower limit also cuts the bytes that were saved up under a higher one. read_timeout_ms holds for reads under way too.
- * admission: see clf_set_admission. Without flash the values are kept and have no effect. Concurrent calls may
- * interleave field by field.
- */
-struct store_tuning {
-	double hot_fraction;
-	uint64_t flash_write_limit;
-	double flash_write_dwpd;
-	double flash_write_ratio;
-	uint32_t read_timeout_ms;
-	enum clf_admission admission;
-};
-/* Fills out with the present values. */
-void store_get_tuning(const struct store *store, struct store_tuning *out);
-/* Sets all six; their ranges are those of struct store_config and are not checked. */
-void store_set_tuning(struct store *store, const struct store_tuning *tuning);
-
 /* ---- size classes ---------------------------------------------------------------------------- */
 
 /*
@@ -488,9 +473,12 @@ struct store_status {
 	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
 	uint64_t hash_buckets;
 	uint64_t curr_items, curr_bytes; /* both tiers */
-	/* copy_*: of clean copies, which are in dram_bytes and dram_items too */
+	/* copy_*: of clean copies, which are in dram_bytes and dram_items too; but copy_share: of memory_limit, what they may
+	   take now; 0: none are made */
 	uint64_t hot_bytes, hot_threshold_bytes, copy_bytes, copy_items;
-	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes, losses_bytes; /* journal and rebuild */
+	double copy_share;
+	/* losses_bytes: of journal and rebuild; promotion_bytes: what promotion needs beside copies */
+	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes, losses_bytes, promotion_bytes;
 	uint64_t candidates, candidate_bytes; /* in DRAM, waiting for a plan */
 	double innocent_drops, filter_false_positive; /* so far, expected; of the filters in memory */
 	double dram_bytes_per_flash_item, write_rate; /* the latter: bytes per second to the device, last 10 s */
@@ -526,7 +514,8 @@ struct store_memory {
 	uint64_t items, tables, stripes; /* objects in DRAM, the chains that lead to them, their locks */
 	uint64_t index, filters; /* of objects on flash */
 	uint64_t index_other; /* extents, and the data of each segment in the index */
-	uint64_t segments, classifier, plans, staging, readers, journal; /* of the journal and a rebuild */
+	uint64_t segments, classifier, plans, staging, readers;
+	uint64_t journal, promotion; /* of journal and rebuild; of promotion beside copies, which are items */
 	uint64_t charged; /* taken off items, because more is resident than -m allows */
 	uint64_t untouched; /* of index, segments and classifier: given, and not resident yet */
 	uint64_t shared; /* of index and segments: resident in the region's file, which the kernel counts as a file */

@@ -16,7 +16,8 @@ TRACES = pathlib.Path(ROOT).parent / "shared" / "traces"
 PATIENCE = 300
 HEAD = "time_ms,app,op,key,key_size,value_size,ttl_s"
 FIELDS = {"policy", "dram_bytes", "flash_bytes", "requests", "gets", "get_hits", "hit_ratio", "byte_hit_ratio",
-          "app_bytes_written", "flash_bytes_written", "clwa", "reads_per_flash_hit", "apps", "fixed_bytes", "series"}
+          "app_bytes_written", "flash_bytes_written", "flash_bytes_merged", "clwa", "reads_per_flash_hit", "reads_per_miss",
+          "apps", "fixed_bytes", "copy_share", "segment_fill", "index_bytes", "extents", "false_matches", "series"}
 
 pytestmark = pytest.mark.skipif(not os.path.exists(SIM), reason=f"{SIM} is not built")
 
@@ -89,17 +90,18 @@ def test_a_warm_up_as_long_as_the_trace_is_refused(trace):
     assert "--warmup" in done.stderr
 
 
-def test_an_option_that_the_engine_does_not_know_fails_that_run_alone(trace):
-    done = sim("run", "--trace", trace, "--policy", "flashield", "--dram", "1m", "--option", "no-such=1", check=False)
+@pytest.mark.parametrize("option", ["no-such=1", "filter=none", "filter-bits=17", "filter-units=9", "tag-bits=1", "slot-record=1023"])
+def test_an_option_that_the_engine_does_not_know_fails_that_run_alone(trace, option):
+    done = sim("run", "--trace", trace, "--policy", "flashield", "--dram", "1m", "--option", option, check=False)
     assert done.returncode == 2
-    assert "no-such" in done.stderr
+    assert option.partition("=")[0] in done.stderr
 
 
 def test_help_and_policies_tell_every_policy():
     assert "--policy" in sim("run", "--help").stdout
     listed = sim("policies").stdout
-    for name in ("flashield", "lru", "fifo", "clock1", "clock2", "clock3", "victim", "ripq", "extstore", "s3fifo", "random-p",
-                 "second-hit", "read-or-second-hit", "read-once", "freq", "oracle"):
+    for name in ("flashield", "lru", "fifo", "clock1", "clock2", "clock3", "victim", "ripq", "extstore", "s3fifo",
+                 "slsm", "slsm-keys", "random-p", "second-hit", "read-or-second-hit", "read-once", "freq", "oracle"):
         assert any(line.startswith(name) for line in listed.splitlines()), name
     assert sim("--version").stdout.startswith("flashield-sim (Flashield) ")
 
@@ -139,6 +141,21 @@ def test_the_same_seed_gives_the_same_result(trace):
     for run in first + second:
         del run["cpu_seconds"], run["requests_per_second"]
     assert first == second
+
+
+def test_filters_spare_false_matches_and_a_short_bound_of_slots_makes_extents(tmp_path):
+    rows = [f"{second * 1000},1,get,{second % 20000},10,300,0" for second in range(40000)]
+    path = trace_file(tmp_path / "trace.csv", rows)
+    options = ["--trace", path, "--policy", "flashield", "--memory", "4m", "--flash", "8m", "--segment", "256k", "--warmup", 0,
+               "--option", "admission=all", "--option", "tag-bits=2"]
+    [bare] = results(*options, "--option", "filter-bits=0")
+    [cuckoo] = results(*options, "--option", "filter-bits=16", "--option", "filter=cuckoo")
+    assert bare["flash_objects"] > 1000 and bare["extents"] == 0
+    assert bare["false_matches"] > 2 * cuckoo["false_matches"]
+    assert cuckoo["index_bytes"] > bare["index_bytes"]
+    path = trace_file(tmp_path / "larger.csv", [f"{second * 1000},1,get,{second % 6000},10,2000,0" for second in range(12000)])
+    [large] = results("--trace", path, *options[2:], "--option", "slot-record=1024")
+    assert large["extents"] > 100
 
 
 def test_values_alone_headers_and_clwa(trace):

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How full segments get: both placements, by candidates, functions and sizes (the paper's figure 8), and
- * what planning costs. Three groups of rows:
+ * what planning costs. Four groups of rows:
  *
  *   full size     512 MiB, 16 functions, 2 x candidates: the shape of the target
  *   steady state  segment after segment, an object without a position waits for the next one
  *   the table     64 MiB, functions and candidates varied, all candidates fresh
+ *   extents       large objects, which get an extent from several lengths on, in a steady state of several segment sizes
  *
  * Plans are simulated, nothing is written.
  */
@@ -121,22 +122,20 @@ static void leave(struct queue *queue, const struct seg_plan *plan)
 	queue->bytes -= plan->stats.placed_bytes;
 }
 
-static int measure_steady(struct study *study, enum seg_placement placement, enum placement_sizes sizes)
+static int measure_turns(struct study *study, const char *row, const struct placement_run *shape,
+			 const struct placement_objects *objects)
 {
-	const struct placement_objects *objects = &study->objects[sizes];
 	struct queue queue = { .waiting = mem_must_zalloc((objects->count + 1ull) * sizeof(*queue.waiting)) };
-	struct placement_run run = { study->steady_bytes, 0, FUNCTIONS, placement };
-	char row[80];
+	struct placement_run run = *shape;
 	int rc = FS_OK;
 
-	snprintf(row, sizeof(row), "steady %s %s, %u", placement_kinds[placement], placement_names[sizes], FUNCTIONS);
 	report_progress("placement: %s", row);
 	for (unsigned turn = 0; rc == FS_OK && turn < STEADY_TURNS; turn++) {
 		struct placement_outcome outcome;
 		struct seg_plan plan;
 
 		run.sequence = study->sequence++;
-		fill_up(&queue, objects, (uint64_t)(TARGET_FACTOR * (double)study->steady_bytes));
+		fill_up(&queue, objects, (uint64_t)(TARGET_FACTOR * (double)run.segment_bytes));
 		rc = placement_measure(&run, queue.waiting, queue.count, &outcome, &plan);
 		if (rc != FS_OK)
 			break;
@@ -147,9 +146,19 @@ static int measure_steady(struct study *study, enum seg_placement placement, enu
 		report_add(row, TARGET_COLUMN, outcome.fill);
 		add_costs(row, &outcome);
 		report_add(row, "waiting_b", (double)queue.bytes / (queue.count ? queue.count : 1));
+		report_add(row, "extents_pct", outcome.extents);
 	}
 	mem_free(queue.waiting);
 	return rc;
+}
+
+static int measure_steady(struct study *study, enum seg_placement placement, enum placement_sizes sizes)
+{
+	const struct placement_run run = { study->steady_bytes, 0, FUNCTIONS, placement };
+	char row[80];
+
+	snprintf(row, sizeof(row), "steady %s %s, %u", placement_kinds[placement], placement_names[sizes], FUNCTIONS);
+	return measure_turns(study, row, &run, &study->objects[sizes]);
 }
 
 /* Measures both placements for the sizes that the targets name. */
@@ -162,6 +171,31 @@ static int each_placement(struct study *study, int (*measure_one)(struct study *
 	for (unsigned i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		for (int placement = SEG_PLACE_SWEEP; placement <= SEG_PLACE_PAPER && rc == FS_OK; placement++)
 			rc = measure_one(study, (enum seg_placement)placement, shown[i]);
+	return rc;
+}
+
+/* ---- extents --------------------------------------------------------------------------------- */
+
+static int measure_threshold(struct study *study, uint64_t segment_bytes, uint32_t threshold)
+{
+	struct placement_objects *objects = &study->objects[PLACEMENT_LARGE];
+	const struct placement_run run = { segment_bytes, 0, FUNCTIONS, SEG_PLACE_SWEEP };
+	char row[80];
+
+	for (uint32_t i = 0; i < objects->count; i++)
+		objects->all[i].extent = objects->all[i].length > threshold;
+	snprintf(row, sizeof(row), "extents over %u KiB, %.0f MiB", threshold >> 10, (double)segment_bytes / (1 << 20));
+	return measure_turns(study, row, &run, objects);
+}
+
+static int study_extents(struct study *study)
+{
+	static const uint32_t thresholds[] = { 4 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10 };
+	int rc = FS_OK;
+
+	for (uint64_t bytes = 1 << 20; bytes <= study->table_bytes && rc == FS_OK; bytes *= 8)
+		for (unsigned i = 0; i < sizeof(thresholds) / sizeof(thresholds[0]) && rc == FS_OK; i++)
+			rc = measure_threshold(study, bytes, thresholds[i]);
 	return rc;
 }
 
@@ -190,7 +224,7 @@ static int measure_ratios(struct study *study, enum seg_placement placement, enu
 static int study_table(struct study *study)
 {
 	for (int placement = SEG_PLACE_SWEEP; placement <= SEG_PLACE_PAPER; placement++) {
-		for (int sizes = 0; sizes < PLACEMENT_SIZES; sizes++) {
+		for (int sizes = 0; sizes <= PLACEMENT_MIX; sizes++) {
 			report_progress("placement: table, %s %s", placement_kinds[placement], placement_names[sizes]);
 			for (unsigned functions = 1; functions <= SEG_SIMULATED_FUNCTIONS; functions *= 2) {
 				int rc = measure_ratios(study, (enum seg_placement)placement,
@@ -210,6 +244,7 @@ static void make_objects(struct study *study)
 {
 	for (int sizes = 0; sizes < PLACEMENT_SIZES; sizes++) {
 		uint64_t steady = (STEADY_TURNS + 2) * study->steady_bytes, bytes = 3 * study->table_bytes;
+		uint64_t large = (STEADY_TURNS + 2) * study->table_bytes;
 		struct placement_objects *objects = &study->objects[sizes];
 
 		if (sizes == PLACEMENT_MIX || sizes == PLACEMENT_EQUAL) {
@@ -218,6 +253,8 @@ static void make_objects(struct study *study)
 			bytes = bytes > full ? bytes : full;
 			bytes = bytes > steady ? bytes : steady;
 		}
+		if (sizes == PLACEMENT_LARGE)
+			bytes = large;
 		report_progress("placement: drawing %s objects", placement_names[sizes]);
 		placement_objects_make(objects, (enum placement_sizes)sizes, bytes, 1 + (uint64_t)sizes);
 		report_note("%s: %u records drawn, mean %.1f B", placement_names[sizes], objects->count,
@@ -242,6 +279,8 @@ int engine_placement(unsigned rounds, uint64_t full_bytes, uint64_t steady_bytes
 	rc = each_placement(&study, measure_full);
 	if (rc == FS_OK)
 		rc = each_placement(&study, measure_steady);
+	if (rc == FS_OK)
+		rc = study_extents(&study);
 	if (rc == FS_OK)
 		rc = study_table(&study);
 	for (int sizes = 0; sizes < PLACEMENT_SIZES; sizes++)

@@ -14,6 +14,7 @@ import study_dram  # noqa: E402, F401 (studies register themselves, in this orde
 import study_flash  # noqa: E402, F401
 import study_engine  # noqa: E402, F401
 import study_elastic  # noqa: E402, F401
+import study_promotion  # noqa: E402, F401
 import study_sim  # noqa: E402, F401
 import study_instructions  # noqa: E402, F401
 import study_stress  # noqa: E402, F401
@@ -27,7 +28,7 @@ from table9 import table9  # noqa: E402
 EXIT_WRONG, EXIT_TROUBLE = 1, 2
 ORDER = ["ops", "flash", "pause", "capacity", "memory", "threads", "placement", "index", "index_ablation", "elastic", "sim",
          "instructions", "real", "stress_overload", "stress_hang", "stress_memory", "stress_clwa", "stress_hot", "stress_index",
-         "restart", "read_units", "device"]
+         "restart", "read_units", "promotion", "device"]
 
 HELP = """\
 Usage: flashield-bench [OPTION]... [STUDY]...

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -337,7 +338,7 @@ static bool spec_fits(const struct load_spec *spec)
 {
 	return (spec->operations || spec->seconds > 0) && spec->seconds >= 0 && spec->warmup_share >= 0 &&
 	       spec->warmup_share < 1 && spec->set_share >= 0 && spec->set_share <= 1 && spec->rate >= 0 &&
-	       spec->silence_seconds >= 0;
+	       spec->silence_seconds >= 0 && spec->zipf_exponent >= 0 && fabs(spec->zipf_exponent - 1) > 1e-9;
 }
 
 static void load_free(struct load *load)

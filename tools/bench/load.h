@@ -48,7 +48,7 @@ enum load_kind {
 enum load_order {
 	LOAD_SEQUENTIAL, /* first_key, +1, ... round and round, split over the connections */
 	LOAD_UNIFORM, /* uniform random in [first_key, first_key + keys) */
-	LOAD_ZIPF, /* skewed, exponent 0.99, scrambled over the range */
+	LOAD_ZIPF, /* skewed by zipf_exponent, scrambled over the range */
 };
 
 struct load_spec {
@@ -59,6 +59,7 @@ struct load_spec {
 	uint32_t value_bytes; /* below 16 a value has less than two stamps, below 8 less than one */
 	uint32_t value_bytes_most; /* > value_bytes: sizes log-uniform in between, by key number */
 	double set_share; /* LOAD_MIXED: of the commands */
+	double zipf_exponent; /* LOAD_ZIPF: above 0, not 1; 0 is 0.99 */
 	unsigned connections, pipeline; /* 0 is 1 */
 	unsigned keys_per_get; /* 1 (or 0), or a multiget */
 	uint64_t operations; /* keys asked for or set, warm-up included, exactly these (LOAD_SET_GET:
@@ -94,7 +95,7 @@ struct load_result {
 };
 
 /* Runs the load to its end. FS_EINVAL: the spec contradicts itself (no operations and no seconds, no keys, numbers that
-   don't fit the key). FS_ESYS: a connection can't be made or breaks, or nothing was answered for silence_seconds.
+   don't fit the key, an exponent of 1 or below 0). FS_ESYS: a connection can't be made or breaks, or nothing was answered for silence_seconds.
    FS_ECORRUPT: an answer is no answer. Both come with a line on standard error; result then holds the counts up to
    there. It makes result's histograms; load_result_fini frees them, whatever was returned. */
 FS_MUST_CHECK int load_run(const struct load_spec *spec, const struct load_server *server, struct load_result *result);

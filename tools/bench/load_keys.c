@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "tools/bench/load_internal.h"
 
-#define ZIPF_EXPONENT 0.99
+#define ZIPF_EXPONENT 0.99 /* where none is given */
 #define CHECK_WHOLE_ONE_IN 64
 
 /* --- the next key --- */
@@ -80,7 +80,7 @@ void load_sequence_init(struct load_sequence *sequence, const struct load_spec *
 	};
 	if (spec->order != LOAD_ZIPF)
 		return;
-	zipf_init(&sequence->zipf, spec->keys, ZIPF_EXPONENT);
+	zipf_init(&sequence->zipf, spec->keys, spec->zipf_exponent > 0 ? spec->zipf_exponent : ZIPF_EXPONENT);
 	/* Popular ranks are spread over the range by a multiplication modulo its size, a bijection. */
 	sequence->scramble = (uint64_t)((double)spec->keys * 0.6180339887498949) | 1;
 	while (common_divisor(sequence->scramble, spec->keys) != 1)

@@ -101,6 +101,7 @@ static struct load_spec load_spec_of(json_t *spec)
 		.value_bytes = (uint32_t)count_of(spec, "value_bytes"),
 		.value_bytes_most = (uint32_t)count_of(spec, "value_bytes_most"),
 		.set_share = real_of(spec, "set_share"),
+		.zipf_exponent = real_of(spec, "zipf_exponent"),
 		.connections = (unsigned)count_of(spec, "connections"),
 		.pipeline = (unsigned)count_of(spec, "pipeline"),
 		.keys_per_get = (unsigned)count_of(spec, "keys_per_get"),

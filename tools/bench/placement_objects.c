@@ -10,10 +10,8 @@
 #include "tools/common/population.h"
 
 const char *const placement_names[PLACEMENT_SIZES] = {
-	[PLACEMENT_EQUAL] = "equal",
-	[PLACEMENT_NARROW] = "log 0.5",
-	[PLACEMENT_WIDE] = "log 1.25",
-	[PLACEMENT_MIX] = "mix",
+	[PLACEMENT_EQUAL] = "equal", [PLACEMENT_NARROW] = "log 0.5", [PLACEMENT_WIDE] = "log 1.25",
+	[PLACEMENT_MIX] = "mix",     [PLACEMENT_LARGE] = "large",
 };
 
 static void append(struct placement_objects *objects, uint64_t *room, uint32_t length, struct rng *rng)
@@ -39,23 +37,25 @@ static double draw_normal(struct rng *rng)
 	return sqrt(-2 * log(u)) * cos(2 * M_PI * rng_real(rng));
 }
 
-static uint32_t draw_value(double sigma, struct rng *rng)
+static uint32_t draw_value(double mean, double sigma, struct rng *rng)
 {
 	double value;
 
 	if (sigma == 0)
-		return PLACEMENT_VALUE_BYTES;
-	value = PLACEMENT_VALUE_BYTES * exp(sigma * draw_normal(rng) - sigma * sigma / 2);
+		return (uint32_t)mean;
+	value = mean * exp(sigma * draw_normal(rng) - sigma * sigma / 2);
 	return value < 1 ? 1 : value > MAX_VALUE_BYTES ? MAX_VALUE_BYTES : (uint32_t)lround(value);
 }
 
-static void draw_log_normal(struct placement_objects *objects, double sigma, uint64_t bytes, struct rng *rng)
+static void draw_log_normal(struct placement_objects *objects, double mean, double sigma, uint64_t bytes,
+			    struct rng *rng)
 {
-	uint64_t room = bytes / seg_record_length(PLACEMENT_KEY_BYTES, PLACEMENT_VALUE_BYTES) + 1;
+	uint64_t room = bytes / seg_record_length(PLACEMENT_KEY_BYTES, (uint64_t)mean) + 1;
 
 	objects->all = mem_must_zalloc(room * sizeof(*objects->all));
 	while (objects->bytes < bytes)
-		append(objects, &room, (uint32_t)seg_record_length(PLACEMENT_KEY_BYTES, draw_value(sigma, rng)), rng);
+		append(objects, &room, (uint32_t)seg_record_length(PLACEMENT_KEY_BYTES, draw_value(mean, sigma, rng)),
+		       rng);
 }
 
 static void draw_app(struct placement_objects *objects, uint64_t *room, const struct plan *plan, struct rng *rng)
@@ -116,7 +116,9 @@ static void trim(struct placement_objects *objects, uint64_t bytes)
 void placement_objects_make(struct placement_objects *objects, enum placement_sizes sizes, uint64_t bytes,
 			    uint64_t seed)
 {
-	static const double sigma[PLACEMENT_SIZES] = { [PLACEMENT_NARROW] = 0.5, [PLACEMENT_WIDE] = 1.25 };
+	static const double sigma[PLACEMENT_SIZES] = {
+		[PLACEMENT_NARROW] = 0.5, [PLACEMENT_WIDE] = 1.25, [PLACEMENT_LARGE] = 1.5
+	};
 	struct rng rng;
 
 	*objects = (struct placement_objects){ 0 };
@@ -124,7 +126,8 @@ void placement_objects_make(struct placement_objects *objects, enum placement_si
 	if (sizes == PLACEMENT_MIX)
 		draw_mix(objects, bytes, &rng);
 	else
-		draw_log_normal(objects, sigma[sizes], bytes, &rng);
+		draw_log_normal(objects, sizes == PLACEMENT_LARGE ? PLACEMENT_LARGE_BYTES : PLACEMENT_VALUE_BYTES,
+				sigma[sizes], bytes, &rng);
 	trim(objects, bytes);
 }
 

@@ -14,7 +14,8 @@
 #include "server/store/store.h"
 
 #define PLACEMENT_KEY_BYTES 30u
-#define PLACEMENT_VALUE_BYTES 257u /* the mean, but for the mix, which has the published one */
+#define PLACEMENT_VALUE_BYTES 257u /* the mean, but for the mix, which has the published one, and for large objects */
+#define PLACEMENT_LARGE_BYTES 45000u /* the mean of large ones, as in a trace of a cloud's block storage */
 /* Longer records are extents, as they are for the store in segments of 4 MiB and more. */
 #define PLACEMENT_EXTENT_BYTES STORE_SLOT_RECORD_MOST
 
@@ -24,6 +25,7 @@ enum placement_sizes {
 	PLACEMENT_WIDE, /* the same, sigma 1.25 */
 	PLACEMENT_MIX, /* keys with a known size of the twenty Memcachier applications, as tracegen draws
 			     them */
+	PLACEMENT_LARGE, /* log-normal values around PLACEMENT_LARGE_BYTES, sigma 1.5 */
 	PLACEMENT_SIZES
 };
 extern const char *const placement_names[PLACEMENT_SIZES];

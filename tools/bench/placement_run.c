@@ -83,6 +83,7 @@ int placement_measure(const struct placement_run *run, const struct seg_candidat
 		.pages = mean_pages(plan, candidates),
 		.hashes =
 			plan->count > plan->extents ? (double)plan->stats.hashes / (plan->count - plan->extents) : NAN,
+		.extents = plan->count ? 100.0 * plan->extents / plan->count : NAN,
 		.mb_s = (double)run->segment_bytes / 1e6 / seconds,
 		.memory_bytes = (status_bytes("VmHWM:") - resident) / count,
 	};

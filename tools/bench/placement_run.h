@@ -25,6 +25,7 @@ struct placement_outcome {
 	double whole; /* % of the whole segment, header and footer included; no filter in it */
 	double pages; /* in which a record of less than 1 KiB lies, on average */
 	double hashes; /* per placed object */
+	double extents; /* % of the placed objects that are extents */
 	double mb_s; /* 10^6 bytes of segment planned per second of CPU */
 	double memory_bytes; /* peak beside the candidates, per candidate; NaN where the kernel doesn't tell
 			      */

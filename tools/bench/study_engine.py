@@ -25,13 +25,14 @@ def placement(s):
                "that mean; mix: the keys of the twenty Memcachier applications as flashield-tracegen draws them. Fill is "
                'of the areas that records may lie in, "whole" of the segment with header and footer. First '
                f"{full / MIB:.0f} MiB segments, then a steady state of {steady / MIB:.0f} MiB segments where candidates "
-               'that found no place wait for the next ("waiting": their mean length), then the table, '
+               'that found no place wait for the next ("waiting": their mean length), the same with large objects (log-normal, '
+               "mean 45 KB) of which those above a length get an extent, then the table, "
                f"{table / MIB:.0f} MiB segments. Whole, pages (in which a record below 1 KiB lies), hashes, speed (10^6 B "
                "of segment per CPU second) and memory "
                "(peak, per candidate) at 2 x. Paper: figure 8, 512 MB segments, 16 functions, about 1 GB of candidates.",
                {f"fill_{ratio}_pct": ("fill % 1x" if ratio == "1x" else ratio, 2) for ratio in RATIOS} |
                {"whole_2x_pct": ("whole %", 2), "pages_2x": ("pages", 3), "hashes_2x": ("hashes", 2), "plan_2x_mb_s": ("MB/s", 0),
-                "memory_2x_b": ("mem B", 1), "waiting_b": ("waiting B", 0)}, sampled=False)
+                "memory_2x_b": ("mem B", 1), "waiting_b": ("waiting B", 0), "extents_pct": ("extents %", 1)}, sampled=False)
     # The first row sets the order of the columns.
     s.add(PAPER_ROW, **{f"fill_{ratio}_pct": 99 if ratio == "2x" else NAN for ratio in RATIOS}, hashes_2x=8.2)
     s.engine("placement", rounds=s.options.rounds, full_bytes=full, steady_bytes=steady, table_bytes=table)

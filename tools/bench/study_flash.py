@@ -31,7 +31,7 @@ COUNTED = ["flash_reads", "flash_pages_read", "flash_key_bytes_read", "flash_rea
 
 def counts(server):
     stats = server.stats("flash") if server.kind == FLASHIELD else {}
-    return {"hits": server.stat("", "get_hits"), "flash_hits": flash_hits(server),
+    return {"hits": server.stat("", "get_hits"), "gets": server.stat("", "cmd_get"), "flash_hits": flash_hits(server),
             "disk_bytes": server.proc("io", "read_bytes")} | {name: float(stats.get(name, NAN)) for name in COUNTED}
 
 

@@ -26,7 +26,10 @@ CASES = {
     "get, 50 connections": {"kind": "get", "connections": 50}, MISS: {"kind": "get", "expect_misses": True},
     "multiget of 100, per key": {"kind": "get", "keys_per_get": 100}, "set, one at a time": {"kind": "set"},
     "set, 16 pipelined": {"kind": "set", "pipeline": 16}, "set, 50 connections": {"kind": "set", "connections": 50}}
-FLASH_CASES = {"flash hit, one at a time": {"kind": "get"}, "flash hit, 16 pipelined": {"kind": "get", "pipeline": 16}}
+FLASH_CASES = {"flash hit, one at a time": {"kind": "get"}, "flash hit, 16 pipelined": {"kind": "get", "pipeline": 16},
+               "flash hit, copied, 16 pipelined": {"kind": "get", "pipeline": 16}}
+# The copies' share is so small that nearly each hit makes a copy and drops one.
+EXTRA = {"flash hit, copied, 16 pipelined": ["--promote=lru", "--promote-share=0.01"]}
 COLUMNS = {FLASHIELD: "flashield_instructions", MEMCACHED: "memcached_instructions"}
 
 NAMED = ("fn=", "cfn=", "ob=", "cob=")
@@ -110,7 +113,7 @@ def per_operation(more, less, operations):
     return (more.total - less.total) / operations, sorted(costs.items(), key=lambda cost: (-cost[1], cost[0]))
 
 
-def counted_run(s, kind, case, operations, flash):
+def counted_run(s, kind, case, operations, flash, extra=()):
     """A server under callgrind: objects are stored, the load runs, the server ends. Returns its worker's profile, the
     load's result and the hits from flash."""
     path = os.path.join(s.options.dir, f"bench-{os.getpid()}.callgrind")
@@ -121,7 +124,7 @@ def counted_run(s, kind, case, operations, flash):
         # many as it leaves a program.
         wrapper = ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", *wrapper]
     # The memory is so small that a load pushes objects out of it in a few seconds, in spite of valgrind.
-    spec = {"memory_mb": 16, "flash_bytes": 64 * MIB, "extra": [*OURS, "--segment-size", "256k"]} if flash else {
+    spec = {"memory_mb": 16, "flash_bytes": 64 * MIB, "extra": [*OURS, "--segment-size", "256k", *extra]} if flash else {
         "memory_mb": 64}
     keys = FLASH_KEYS if flash else 10000
     try:
@@ -133,6 +136,7 @@ def counted_run(s, kind, case, operations, flash):
             result = s.run(server, **{"order": "uniform", "keys": keys, "value_bytes": 257, "operations": operations,
                                       "first_key": ABSENT if "expect_misses" in case else 0, "seed": 1} | case)
             result.flash_hits = flash_hits(server) - hits if flash else NAN
+            result.copies = server.flash_stat("flash_promotions") if flash else NAN
         return read_worker(path), result
     finally:
         for name in glob.glob(glob.escape(path) + "*"):
@@ -141,7 +145,7 @@ def counted_run(s, kind, case, operations, flash):
 
 def measure(s, name, case, kind, operations, number=0):
     flash = name in FLASH_CASES
-    runs = [counted_run(s, kind, case, operations * times, flash) for times in (1, 2)]
+    runs = [counted_run(s, kind, case, operations * times, flash, EXTRA.get(name, ())) for times in (1, 2)]
     (less, fewer), (more, result) = runs
     total, costs = per_operation(more, less, operations)
     cost = total
@@ -152,7 +156,7 @@ def measure(s, name, case, kind, operations, number=0):
         hits, gets = result.hits - fewer.hits, result.gets - fewer.gets
         get = s.median(GET_PIPELINED if "pipeline" in case else GET, COLUMNS[kind])
         cost = (total * operations - (hits - on_flash) * get - (gets - hits) * s.median(MISS, COLUMNS[kind])) / on_flash
-        s.add(name, flash_percent=100 * result.flash_hits / result.gets)
+        s.add(name, flash_percent=100 * result.flash_hits / result.gets, copies=(result.copies - fewer.copies) / on_flash)
     s.add(name, **{COLUMNS[kind]: cost})
     if number == 0 and (flash or name == GET):
         s.note(f"{name}, {kind}, of {total:.0f}: " + ", ".join(f"{function} {self:.0f}"
@@ -168,7 +172,7 @@ def instructions(s):
                "valgrind the server is slow, so that it finds all of them with a command. Notes: self cost of the most "
                "expensive functions.",
                {"flashield_instructions": ("flashield", 0), "memcached_instructions": ("memcached", 0),
-                "instructions_ratio": ("instr. ratio", 3), "flash_percent": ("flash %", 2)}, sampled=False)
+                "instructions_ratio": ("instr. ratio", 3), "flash_percent": ("flash %", 2), "copies": ("copies /hit", 3)}, sampled=False)
     if not shutil.which("valgrind"):
         s.note("valgrind is not here: nothing was counted.")
         return

@@ -44,7 +44,8 @@ static const char *const admissions[] = { "svm", "read-once", "read-or-second-hi
 static const char *const placements[] = { "sweep", "paper", NULL };
 static const char *const reinsertions[] = { "read", "live", NULL };
 static const char *const clock_modes[] = { "lru", "mfu", NULL };
-static const char *const promotes[] = { "off", "sketch", "lru", NULL };
+static const char *const promotes[] = { "off", "sketch", "lru", "second", NULL };
+static const char *const filters[] = { "bloom", "cuckoo", NULL };
 static const char *const modes[] = { "full", "paper", NULL };
 static const char *const read_units[] = { "block", "page", NULL };
 static const char *const flags[] = { "no", "yes", NULL };
@@ -85,6 +86,14 @@ static bool set_write_limit(const char *text, struct store_config *config)
 	return true;
 }
 
+static bool set_share(const char *text, double *to)
+{
+	if (strcmp(text, "auto") != 0)
+		return set_real(text, to);
+	*to = 0;
+	return true;
+}
+
 static bool set_flag(const char *text, bool *to)
 {
 	int word = word_of(text, flags);
@@ -98,7 +107,7 @@ static bool set_path(const char *text, char to[PATH_MAX])
 	return *text && snprintf(to, PATH_MAX, "%s", text) < PATH_MAX;
 }
 
-/* Names and values are those of the daemon's options. */
+/* Names and values are those of the daemon's options; slot-record, in bytes, is the engine's alone. */
 static bool set_option(struct engine_config *engine, const char *name, const char *value)
 {
 	struct store_config *config = &engine->store;
@@ -120,8 +129,12 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		return set_word(value, promotes, &config->promotion.rule);
 	if (strcmp(name, "flash-read-unit") == 0)
 		return set_word(value, read_units, &config->read_unit);
+	if (strcmp(name, "filter") == 0)
+		return set_word(value, filters, &config->filter);
 	if (strcmp(name, "clock-mode") == 0)
 		return set_word(value, clock_modes, &config->clock_mode);
+	if (strcmp(name, "promote-share") == 0)
+		return set_share(value, &config->promotion.share);
 	if (strcmp(name, "flash-write-limit") == 0)
 		return set_write_limit(value, config);
 	if (!set_real(value, &real))
@@ -130,8 +143,16 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		config->hot_fraction = real;
 	else if (strcmp(name, "flashiness-threshold") == 0)
 		config->flashiness_threshold = (uint32_t)real;
-	else if (strcmp(name, "promote-share") == 0)
-		config->promotion.share = real;
+	else if (strcmp(name, "filter-bits") == 0 && real >= 0 && real <= 16)
+		config->filter_bits = (int)real;
+	else if (strcmp(name, "filter-units") == 0 && real >= 2 && real <= 8)
+		config->filter_units = (unsigned)real;
+	else if (strcmp(name, "tag-bits") == 0 && real >= 2 && real <= 24)
+		config->tag_bits = (unsigned)real;
+	else if (strcmp(name, "slot-record") == 0 && real >= STORE_SLOT_RECORD_LEAST)
+		config->slot_record_bytes = (uint64_t)real;
+	else if (strcmp(name, "promote-miss-cost") == 0)
+		config->promotion.miss_cost = real;
 	else if (strcmp(name, "promote-threshold") == 0)
 		config->promotion.threshold = real;
 	else if (strcmp(name, "promote-width") == 0)
@@ -353,6 +374,7 @@ static void engine_figures(const struct sim_policy *policy, struct sim_figures *
 	*out = (struct sim_figures){
 		.flash_bytes_written = ctr_total(CTR_flash_bytes_written),
 		.flash_reads = ctr_total(CTR_flash_reads),
+		.flash_reads_missed = ctr_total(CTR_flash_reads_on_miss),
 		.flash_hits = ctr_total(CTR_flash_hits),
 		.flash_pages = ctr_total(CTR_flash_pages_read),
 		.flash_key_bytes = ctr_total(CTR_flash_key_bytes_read),
@@ -363,6 +385,10 @@ static void engine_figures(const struct sim_policy *policy, struct sim_figures *
 		.dram_objects = status.dram_items,
 		.flash_objects = status.index.used,
 		.fixed_bytes = status.memory_limit - status.dram_budget,
+		.copy_share = status.copy_share,
+		.index_bytes = status.index.index_bytes + status.index.filter_bytes + status.index.other_bytes,
+		.extents = status.index.extents_used,
+		.false_matches = ctr_total(CTR_false_matches),
 		.has_model = status.classifier.model_in_use,
 		.precision = status.classifier.precision,
 		.recall = status.classifier.recall,

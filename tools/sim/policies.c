@@ -6,22 +6,12 @@
 #include <string.h>
 
 const struct sim_policy_ops *const sim_policies[] = {
-	&sim_engine,
-	&sim_lru,
-	&sim_fifo,
-	&sim_clock1,
-	&sim_clock2,
-	&sim_clock3,
-	&sim_victim,
-	&sim_ripq,
-	&sim_extstore,
-	&sim_s3fifo,
-	&sim_random_p,
-	&sim_second_hit,
-	&sim_read_or_second_hit,
-	&sim_read_once,
-	&sim_freq,
-	&sim_oracle,
+	&sim_engine,    &sim_lru,        &sim_fifo,
+	&sim_clock1,    &sim_clock2,     &sim_clock3,
+	&sim_victim,    &sim_ripq,       &sim_extstore,
+	&sim_s3fifo,    &sim_slsm,       &sim_slsm_keys,
+	&sim_random_p,  &sim_second_hit, &sim_read_or_second_hit,
+	&sim_read_once, &sim_freq,       &sim_oracle,
 	NULL,
 };
 

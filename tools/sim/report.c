@@ -78,12 +78,15 @@ static void add_flash(json_t *to, const struct sim_result *result)
 	const struct sim_figures *begin = &result->begin, *end = &result->end;
 	uint64_t written = end->flash_bytes_written - begin->flash_bytes_written;
 	uint64_t reads = end->flash_reads - begin->flash_reads, hits = end->flash_hits - begin->flash_hits;
+	uint64_t in_vain = end->flash_reads_missed - begin->flash_reads_missed;
 
 	json_object_set_new(to, "flash_bytes_written", count(written));
 	json_object_set_new(to, "clwa", share(written, result->all.app_bytes_written));
+	json_object_set_new(to, "flash_bytes_merged", count(end->flash_bytes_merged - begin->flash_bytes_merged));
 	json_object_set_new(to, "flash_hits", count(hits));
 	json_object_set_new(to, "flash_reads", count(reads));
-	json_object_set_new(to, "reads_per_flash_hit", share(reads, hits));
+	json_object_set_new(to, "reads_per_flash_hit", share(reads - in_vain, hits));
+	json_object_set_new(to, "reads_per_miss", share(in_vain, result->all.gets - result->all.hits));
 	json_object_set_new(to, "pages_per_flash_read", share(end->flash_pages - begin->flash_pages, reads));
 	json_object_set_new(to, "bytes_per_flash_read", share(end->flash_key_bytes - begin->flash_key_bytes, reads));
 	json_object_set_new(to, "pages_per_small_hit",
@@ -93,6 +96,10 @@ static void add_flash(json_t *to, const struct sim_result *result)
 	json_object_set_new(to, "dram_objects", count(end->dram_objects));
 	json_object_set_new(to, "flash_objects", count(end->flash_objects));
 	json_object_set_new(to, "fixed_bytes", count(end->fixed_bytes));
+	json_object_set_new(to, "copy_share", json_real(end->copy_share));
+	json_object_set_new(to, "index_bytes", count(end->index_bytes));
+	json_object_set_new(to, "extents", count(end->extents));
+	json_object_set_new(to, "false_matches", count(end->false_matches - begin->false_matches));
 	json_object_set_new(to, "precision", end->has_model ? json_real(end->precision) : json_null());
 	json_object_set_new(to, "recall", end->has_model ? json_real(end->recall) : json_null());
 	json_object_set_new(to, "model_origin", end->model_origin ? json_string(end->model_origin) : json_null());

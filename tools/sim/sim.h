@@ -75,13 +75,19 @@ struct sim_config {
 /* Since the policy was made, warm-up included; the driver takes differences. */
 struct sim_figures {
 	uint64_t flash_bytes_written; /* as issued to the device, padding included */
+	uint64_t flash_bytes_merged; /* of these: what was on flash before, and was written again by merges of slsm */
 	uint64_t flash_reads, flash_hits;
+	uint64_t flash_reads_missed; /* of flash_reads: those of gets that missed; the engine's and slsm's */
 	/* The engine's alone; 0 under other policies. Of reads of keys; hits of records below 1 KiB with a read of their own, and
 	   the pages of these reads; bytes read by reclaim. */
 	uint64_t flash_pages, flash_key_bytes, small_hits, small_pages, reclaim_bytes;
 	double segment_fill; /* of the segments now; 0 under other policies */
 	uint64_t dram_objects, flash_objects; /* now */
 	uint64_t fixed_bytes; /* of memory_bytes: what objects can't have */
+	/* The engine's, now: DRAM for objects on flash, and large objects there. */
+	uint64_t index_bytes, extents;
+	uint64_t false_matches; /* of flash_reads: those that met another key's record; the engine's alone */
+	double copy_share; /* of memory_bytes: what the engine's clean copies may take, now */
 	bool has_model; /* the engine has a trained model in use; the next two are its own, on held-out samples */
 	double precision, recall;
 	const char

@@ -28,8 +28,6 @@ FS_MUST_CHECK bool evict_inline(struct store_context *context, uint64_t bytes);
 uint64_t store_hot_bytes(const struct store *store);
 /* Returns the hot data threshold in bytes. Any thread. */
 uint64_t store_hot_threshold(const struct store *store);
-/* Returns the number of linked items. Any thread. */
-uint64_t store_dram_items(const struct store *store);
 
 /* ---- keeper.c and cleaner.c -------------------------------------------------------------------- */
 

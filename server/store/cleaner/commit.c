@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/share.h"
 #include "server/store/state/losses.h"
 
 /* The distances ahead of an object's turn at which its number, its memory and its index buckets are prefetched: each is
@@ -61,6 +62,7 @@ static bool commit_one(struct store *store, uint32_t segment, const struct seg_p
 	if (moved) {
 		fault_kill(FAULT_killed_in_commit);
 		clf_note_moved(store->classifier, object->key.hash, &item->features, now_ms);
+		share_note_left(store, object->key.hash, item_cost(item));
 		stripe_unlink(store, stripe, object->key.hash, item);
 	} else if (item->state & ITEM_LINKED)
 		candidate_set(store, stripe, item);

@@ -8,6 +8,7 @@
 
 #include "base/events.h"
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/share.h"
 
 #define BUCKETS_PER_LOCK 32u
 #define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
@@ -21,15 +22,6 @@
 #define HAND_SHARE 64 /* slots for each visited object in DRAM, at the most: both cost the same then */
 #define ROUNDS_IN_VAIN 4 /* CLOCK's highest value, and one more */
 #define HAND_VISITS_EXCESS 8192 /* to slots, between looks whether there are enough ghosts */
-
-uint64_t store_dram_items(const struct store *store)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < store->stripe_count; i++)
-		sum += atomic_load_explicit(&store->stripes[i].count, memory_order_relaxed);
-	return sum;
-}
 
 uint64_t store_hot_bytes(const struct store *store)
 {
@@ -179,12 +171,14 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 		bool clean = item->state & ITEM_CLEAN;
 
 		evict_take_out(round, stripe, hash, item);
-		if (clean)
+		if (clean) {
 			ctr_add(CTR_flash_copies_dropped, 1);
-		if (!clean) { /* a clean copy's object is still on flash */
+			share_note_dropped(store, hash, item_cost(item));
+		} else { /* a clean copy's object is still on flash */
 			evict_count_evicted(round, item);
 			if (events_on(EVENT_EVICTIONS))
 				evict_emit_event(round, item);
+			share_note_left(store, hash, item_cost(item));
 			if (store->classifier)
 				clf_note_evicted(store->classifier, hash, &item->features, round->now_ms);
 		}

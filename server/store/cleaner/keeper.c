@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/share.h"
 #include "server/store/state/attach.h"
 #include "server/store/state/id_times.h"
 
@@ -96,6 +97,7 @@ void store_tick(struct store *store)
 	if (now_ms > keeper->ticked_at_ms)
 		keeper_tick_rates(store, (double)(now_ms - keeper->ticked_at_ms) / 1000);
 	keeper->ticked_at_ms = now_ms;
+	share_tick(store);
 	windows_tick(&store->windows, &written);
 }
 

@@ -5,13 +5,12 @@
  * marks.
  */
 #include "server/store/dram/dram.h"
-#include "server/store/state/sizing.h"
 
 unsigned item_group(const struct store *store, const struct item *item)
 {
 	uint64_t length = seg_record_length(item->key_length, item->value_length);
 
-	if (length > slot_record_max(store->segment_bytes))
+	if (length > store->slot_record_bytes)
 		return GROUP_LARGE;
 	return length <= GROUP_SMALL_MAX ? GROUP_SMALL : length <= GROUP_MEDIUM_MAX ? GROUP_MEDIUM : GROUP_BIG;
 }

@@ -3,8 +3,8 @@
    second chance for each read). Eviction drops copies as well, as it drops other items; the queue then has a hash that leads to
    nothing, which costs it one look. */
 #include "server/store/dram/dram_internal.h"
+#include "server/store/dram/share.h"
 
-#define COPY_BYTES_LEAST 128u /* a smaller share of copies than one of each 128 bytes has room in the queue */
 #define COPIES_LEAST 64u
 #define COPIES_MOST (1u << 22)
 #define LOOKS 8u /* at copies, to make room for one */
@@ -12,31 +12,45 @@
 
 struct copies {
 	_Atomic int64_t bytes, items; /* of all clean copies; any thread, under the copy's stripe */
-	double share; /* of -m; 0: nothing is promoted by a rule. Constant */
+	_Atomic double share; /* of -m; 0: nothing is promoted by a rule. The keeper moves it (share.c) */
 	struct lock lock; /* a leaf; covers the queue */
-	uint64_t *hashes; /* capacity of them: a ring */
+	uint64_t *hashes; /* capacity of them: a ring, which doubles when it is full of hashes that have copies */
 	uint32_t first, count, capacity;
 };
 
 void copies_init(struct store *store, double share)
 {
-	uint64_t capacity = (uint64_t)(share * (double)store->config.memory_bytes / COPY_BYTES_LEAST);
 	struct copies *copies = mem_must_zalloc(sizeof(*copies));
 
 	lock_init(&copies->lock, LOCK_LEAF);
-	copies->share = share;
-	if (share > 0) {
-		copies->capacity = (uint32_t)(capacity < COPIES_LEAST  ? COPIES_LEAST
-					      : capacity > COPIES_MOST ? COPIES_MOST
-								       : capacity);
-		copies->hashes = mem_must_zalloc(copies->capacity * sizeof(*copies->hashes));
-		store->fixed_bytes += copies->capacity * sizeof(*copies->hashes);
-	}
+	atomic_init(&copies->share, share);
 	store->copies = copies;
+}
+
+double copies_share(const struct store *store)
+{
+	return atomic_load_explicit(&store->copies->share, memory_order_relaxed);
+}
+
+void copies_set_share(struct store *store, double share)
+{
+	atomic_store_explicit(&store->copies->share, share, memory_order_relaxed);
+}
+
+uint64_t copies_share_bytes(const struct store *store)
+{
+	return (uint64_t)(copies_share(store) * (double)store_memory_limit(store));
+}
+
+static void copies_account_queue(struct store *store, int64_t hashes)
+{
+	atomic_fetch_add_explicit(&store->promotion_bytes, (uint64_t)(hashes * (int64_t)sizeof(*store->copies->hashes)),
+				  memory_order_relaxed);
 }
 
 void copies_fini(struct store *store)
 {
+	copies_account_queue(store, -(int64_t)store->copies->capacity);
 	debug_must(atomic_load(&store->copies->bytes) == 0 && atomic_load(&store->copies->items) == 0);
 	lock_fini(&store->copies->lock);
 	mem_free(store->copies->hashes);
@@ -71,13 +85,44 @@ void copy_ends(struct store *store, struct item *item)
 		copies_account(store, -(int64_t)item_cost(item));
 }
 
+/* Doubles the queue. The lock is held. Without memory it stays as it is. */
+static void copies_grow(struct store *store)
+{
+	struct copies *copies = store->copies;
+	uint32_t capacity = copies->capacity ? 2 * copies->capacity : COPIES_LEAST;
+	uint64_t *hashes = mem_zalloc(capacity * sizeof(*hashes));
+
+	if (!hashes)
+		return;
+	for (uint32_t i = 0; i < copies->count; i++)
+		hashes[i] = copies->hashes[(copies->first + i) % copies->capacity];
+	copies_account_queue(store, (int64_t)capacity - copies->capacity);
+	mem_free(copies->hashes);
+	copies->hashes = hashes;
+	copies->first = 0;
+	copies->capacity = capacity;
+}
+
+/* Has the queue room? If half of its hashes have copies it grows; otherwise those that have none are to go first. The lock
+   is held. */
+static bool copies_queue_has_room(struct store *store)
+{
+	struct copies *copies = store->copies;
+
+	lock_assert_held(&copies->lock);
+	if (copies->count == copies->capacity && copies->capacity < COPIES_MOST &&
+	    copies_count(store) >= copies->capacity / 2)
+		copies_grow(store);
+	return copies->count < copies->capacity;
+}
+
 bool copies_note(struct store *store, uint64_t hash)
 {
 	struct copies *copies = store->copies;
 	bool room;
 
 	lock_acquire(&copies->lock);
-	room = copies->count < copies->capacity;
+	room = copies_queue_has_room(store);
 	if (room)
 		copies->hashes[(copies->first + copies->count++) % copies->capacity] = hash;
 	lock_release(&copies->lock);
@@ -130,6 +175,7 @@ static bool copies_drop_oldest(struct store_context *context)
 		stripe_unlink(store, stripe, hash, item);
 	lock_release(&stripe->lock);
 	if (item && !again) {
+		share_note_dropped(store, hash, item_cost(item));
 		item_release(context, item);
 		ctr_add(CTR_flash_copies_dropped, 1);
 	}
@@ -138,20 +184,21 @@ static bool copies_drop_oldest(struct store_context *context)
 
 static bool copies_fit(struct store *store, uint64_t share, uint64_t cost)
 {
-	struct copies *copies = store->copies;
 	bool room;
 
-	lock_acquire(&copies->lock);
-	room = copies->count < copies->capacity;
-	lock_release(&copies->lock);
+	lock_acquire(&store->copies->lock);
+	room = copies_queue_has_room(store);
+	lock_release(&store->copies->lock);
 	return room && copies_bytes(store) + cost <= share;
 }
 
-bool copies_make_room(struct store_context *context, uint64_t cost)
+bool copies_make_room(struct store_context *context, uint64_t hash, uint64_t cost)
 {
 	struct store *store = context->store;
-	uint64_t share = (uint64_t)(store->copies->share * (double)store_memory_limit(store));
+	uint64_t share = copies_share_bytes(store);
 
+	if (cost > share / COPY_PART)
+		share_note_refused(store, hash, cost);
 	if (cost > share / COPY_PART || store_free_bytes(store) < (int64_t)cost)
 		return false;
 	for (unsigned looks = 0; !copies_fit(store, share, cost); looks++)

@@ -88,6 +88,8 @@ uint64_t store_used_bytes(const struct store *store);
 FS_MUST_CHECK int stripes_init(struct store *store);
 /* Frees stripes and items. All contexts are settled, and the table's reference of each item is its last. */
 void stripes_fini(struct store *store);
+/* Returns the number of linked items. Any thread, no lock. */
+uint64_t store_dram_items(const struct store *store);
 /* Brings stripes, chains and first items of these hashes into the cache: see store_foresee. Takes each lock that is
    free. */
 void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count);
@@ -117,8 +119,15 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 /* ---- copies.c: clean copies of objects on flash ---------------------------------------------- */
 
 /* Makes the account of clean copies, and the queue by which they make room for each other within this share of -m; 0: no
-   rule promotes. Before other threads start. */
+   rule promotes, or the share moves by itself (share.h). Before other threads start. */
 void copies_init(struct store *store, double share);
+/* Returns the share now. Any thread, no lock. */
+double copies_share(const struct store *store);
+/* Returns the same in bytes. */
+uint64_t copies_share_bytes(const struct store *store);
+/* Sets the share: above 0, at most 0.5. Copies beyond it go when further ones are made. Keeper, or before other threads
+   start. */
+void copies_set_share(struct store *store, double share);
 /* Frees both, when no item is left. */
 void copies_fini(struct store *store);
 /* Adds the bytes of a clean copy, or, below zero, takes them off. The stripe of the copy is held. For table.c. */
@@ -128,9 +137,9 @@ uint64_t copies_bytes(const struct store *store);
 uint64_t copies_count(const struct store *store);
 /* Makes a clean copy, linked or not, an object without a slot. Stripe held. */
 void copy_ends(struct store *store, struct item *item);
-/* Drops copies that were not read of late until one of this cost fits into the share. False: it doesn't, after a bounded
-   search, or memory is short. No stripe is held. */
-FS_MUST_CHECK bool copies_make_room(struct store_context *context, uint64_t cost);
+/* Drops copies that were not read of late until one of this cost, of the key with this hash, fits into the share. False: it
+   doesn't, after a bounded search, or memory is short. No stripe is held. */
+FS_MUST_CHECK bool copies_make_room(struct store_context *context, uint64_t hash, uint64_t cost);
 /* Puts a copy, by its key's hash, into the queue. False: the queue is full, and there may be no such copy. The stripe may
    be held. */
 FS_MUST_CHECK bool copies_note(struct store *store, uint64_t hash);

@@ -6,6 +6,7 @@
  */
 #include "base/resident.h"
 #include "server/store/dram/dram_internal.h"
+#include "server/store/dram/share.h"
 
 /* Resident bytes beside -m that objects don't pay for: program and libraries, stacks, connections, holes. To these and to
    the other constants in bytes come those of mem_coarse_bytes. */
@@ -68,6 +69,7 @@ void memory_init(struct store *store)
 			    ? store->config.promotion.share
 			    : 0);
 	(void)memory_set_limit(store, store->config.memory_bytes);
+	share_init(store);
 }
 
 void memory_fini(struct store *store)
@@ -75,6 +77,7 @@ void memory_fini(struct store *store)
 	classes_fini(store->classes);
 	mem_free(store->classes);
 	mem_free(store->compaction);
+	share_fini(store);
 	copies_fini(store);
 }
 
@@ -85,6 +88,7 @@ static uint64_t memory_other_bytes(const struct store *store)
 	       atomic_load_explicit(&store->table_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->loader_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->losses_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&store->promotion_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->plan_bytes, memory_order_relaxed) +
 	       atomic_load_explicit(&store->reader_bytes, memory_order_relaxed);
 }

@@ -71,6 +71,15 @@ void stripes_fini(struct store *store)
 	mem_free(store->stripes);
 }
 
+uint64_t store_dram_items(const struct store *store)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < store->stripe_count; i++)
+		sum += atomic_load_explicit(&store->stripes[i].count, memory_order_relaxed);
+	return sum;
+}
+
 struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length)
 {
 	struct item *item = stripe_first(stripe, stripe_bucket_now(stripe, hash));

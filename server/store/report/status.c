@@ -80,6 +80,7 @@ void store_get_memory(struct store *store, struct store_memory *out)
 				      .plans = atomic_load(&store->plan_bytes),
 				      .readers = atomic_load(&store->reader_bytes) + atomic_load(&store->loader_bytes),
 				      .journal = atomic_load(&store->losses_bytes),
+				      .promotion = atomic_load(&store->promotion_bytes),
 				      .charged = atomic_load(&store->excess_bytes) };
 	if (store->index) {
 		fidx_get_status(store->index, &index);
@@ -94,7 +95,8 @@ void store_get_memory(struct store *store, struct store_memory *out)
 		out->untouched = region_untouched(store->region) + clf_untouched_bytes(store->classifier);
 	}
 	out->heap = out->items + out->tables + out->stripes + out->index + out->filters + out->index_other +
-		    out->segments + out->classifier + out->plans + out->staging + out->readers + out->journal - region;
+		    out->segments + out->classifier + out->plans + out->staging + out->readers + out->journal +
+		    out->promotion - region;
 }
 
 void store_get_status(struct store *store, struct store_status *out)
@@ -122,6 +124,8 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->hot_bytes = store_hot_bytes(store);
 	out->copy_bytes = copies_bytes(store);
 	out->copy_items = copies_count(store);
+	out->copy_share = copies_share(store);
+	out->promotion_bytes = atomic_load(&store->promotion_bytes);
 	out->hot_threshold_bytes = store_hot_threshold(store);
 	out->write_rate = (double)keeper_write_rate(store);
 	out->write_limit = store_write_limit(store);

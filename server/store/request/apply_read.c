@@ -3,6 +3,7 @@
  * GET, GAT and TOUCH under the stripe. A plain GET is called with a DRAM item or nothing: a hit on
  * flash is served from its read buffer.
  */
+#include "server/store/dram/share.h"
 #include "server/store/request/action_internal.h"
 
 static inline void answer_with_value(struct action *action, struct item *item)
@@ -61,8 +62,10 @@ static void item_note_read(struct action *action, struct item *item)
 
 static void action_note_missed(struct action *action)
 {
-	if (action->store->classifier)
-		clf_note_missed(action->store->classifier, action->request->hash, action->now_ms);
+	if (!action->store->classifier)
+		return;
+	clf_note_missed(action->store->classifier, action->request->hash, action->now_ms);
+	share_note_missed(action->store, action->request->hash);
 }
 
 void apply_get(struct action *action, const struct current *current)

@@ -146,7 +146,7 @@ static void lookup_look(struct store_lookup *lookup)
 				     read->bytes, read->available, &record, &needed);
 
 	/* A record of this length gets no slot: the length is wrong. */
-	if (result == FS_ESHORT && !lookup->extent_read && needed > slot_record_max(store->segment_bytes))
+	if (result == FS_ESHORT && !lookup->extent_read && needed > store->slot_record_bytes)
 		result = FS_ECORRUPT;
 	if (result == FS_ESHORT && needed <= read->available)
 		result = FS_ECORRUPT;

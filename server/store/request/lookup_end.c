@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ends of a lookup: a GET is answered from the read buffer, everything else is decided under the stripe, and a
    request that flash can't answer in time is given up. */
+#include "server/store/dram/share.h"
 #include "server/store/request/lookup_internal.h"
 
 #define SMALL_RECORD 1024u /* bytes: of records below, most pages of a read are others' */
@@ -123,6 +124,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 	if (!quiet) {
 		lookup_touch_slot(store, lookup);
 		clf_note_read(store->classifier, request->hash, NULL, lookup->worker->now_ms);
+		share_note_read(store, request->hash);
 	}
 	if (promote_wants(lookup, quiet))
 		lookup_promote(lookup, record, packed_ms);
@@ -138,6 +140,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 void lookup_miss(struct store_lookup *lookup)
 {
 	lookup->request->result = STORE_MISS;
+	share_note_missed(lookup->worker->context.store, lookup->request->hash);
 	clf_note_missed(lookup->worker->context.store->classifier, lookup->request->hash, lookup->worker->now_ms);
 	lookup_count_reads(lookup, false);
 	count_result(&lookup->worker->context, lookup->request, false);

@@ -28,6 +28,8 @@ static bool promote_asks_rule(struct store_lookup *lookup)
 		       sketch_add(&worker->sketch, lookup->request->hash, lookup->reads) >= promotion->threshold;
 	case STORE_PROMOTE_LRU:
 		return true;
+	case STORE_PROMOTE_SECOND:
+		return lookup_match(lookup)->read_on_flash;
 	case STORE_PROMOTE_OFF:
 		break;
 	}
@@ -57,7 +59,7 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 		return;
 	match = *lookup_match(lookup);
 	if (ruled &&
-	    !copies_make_room(&worker->context,
+	    !copies_make_room(&worker->context, hash,
 			      mem_cost(item_bytes_for(record->key_length, record->client_flags, record->value_length))))
 		return;
 	item = item_from_record(&worker->context, record, packed_ms);

@@ -72,7 +72,7 @@ static void sizing_index(const struct store_config *config, struct sizing *out)
 	uint64_t first = sizing_buckets(out->flash_used, config->flash_object_bytes);
 	uint64_t quarter = config->memory_bytes / 4 / BUCKET_BYTES;
 	uint64_t most = sizing_buckets(out->flash_used, seg_record_length(1, 0));
-	uint64_t large = out->flash_used / slot_record_max(out->segment_bytes);
+	uint64_t large = out->flash_used / out->slot_record_bytes;
 
 	out->buckets = first < quarter ? first : quarter;
 	out->buckets_most = most > UINT32_MAX ? UINT32_MAX : most < out->buckets ? out->buckets : most;
@@ -145,6 +145,8 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 			 (unsigned long long)(out->flash_used >> 10), (unsigned long long)(out->segment_bytes >> 10));
 		return FS_ERANGE;
 	}
+	out->slot_record_bytes =
+		config->slot_record_bytes ? config->slot_record_bytes : slot_record_max(out->segment_bytes);
 	out->crossings = out->flash_used / CROSSINGS_FLASH <= memory;
 	sizing_index(config, out);
 	return FS_OK;

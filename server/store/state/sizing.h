@@ -12,7 +12,7 @@
 struct sizing {
 	uint64_t flash_given; /* bytes of the file or device */
 	uint64_t flash_used; /* bytes of these that segments of at most a quarter of -m can serve */
-	uint64_t segment_bytes;
+	uint64_t segment_bytes, slot_record_bytes;
 	uint64_t buckets, buckets_most; /* of the index's first table; of the largest that it may ever need */
 	uint64_t memory_for_all; /* the -m whose half is an index for all of the flash, by --flash-object-size */
 	uint32_t segments, extents_most;

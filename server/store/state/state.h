@@ -132,6 +132,7 @@ struct store {
 		_Atomic double flash_write_dwpd;
 		_Atomic double flash_write_ratio;
 		_Atomic uint32_t read_timeout_ms;
+		_Atomic double promote_miss_cost;
 		_Atomic int admission;
 	} tuning; /* struct store_tuning; any thread */
 	const struct clk *clock;
@@ -167,6 +168,7 @@ struct store {
 	unsigned tag_bits;
 	_Atomic unsigned filter_bits; /* for each key in the next segment's filter; the cleaner writes it */
 	uint64_t segment_bytes;
+	uint64_t slot_record_bytes; /* the longest record that gets a slot; a longer one gets an extent */
 	_Atomic uint64_t flash_capacity; /* segments that may be written; the cleaner, which may move the flash */
 	uint64_t fixed_bytes; /* stripes, segment table, classifier, staging: the constant part of -m beside items */
 	_Atomic uint64_t index_bytes; /* tables, extents and filters, which come and go; the cleaner writes it */
@@ -175,6 +177,7 @@ struct store {
 		account_batch; /* the most by which a context's item_bytes may be off; follows from memory_limit */
 	struct classes *classes; /* dram/classes.h */
 	struct copies *copies; /* dram/copies.c */
+	struct share *share; /* dram/share.h; NULL: the share of copies stays as it is */
 
 	/* struct store_crawler; any thread */
 	_Atomic bool crawler_enabled;
@@ -208,6 +211,7 @@ struct store {
 	_Atomic uint64_t excess_bytes; /* resident memory over its limit, taken off the budget; the keeper */
 	_Atomic uint64_t reader_bytes; /* of the workers' reads and lookups; each adds its own */
 	_Atomic uint64_t loader_bytes; /* of the loader's; its own */
+	_Atomic uint64_t promotion_bytes; /* of the queue of copies, shadows and sketches; any thread */
 	_Atomic uint64_t losses_bytes; /* of the journal, and of a rebuild from it; any thread */
 	_Atomic uint64_t resident_bytes; /* as last read; the keeper */
 

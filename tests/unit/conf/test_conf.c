@@ -32,8 +32,11 @@ static void a_bad_value_is_named_with_what_is_accepted(void **state)
 		"or an endurance: 1200TBW/5y (0.1 to 100 years), 1DWPD of the flash or 1DWPD/1920g of a drive (0.000001 to 1000 "
 		"DWPD)\n");
 	expect_refusal("--hot-fraction 1.01", NULL, 64, "--hot-fraction: \"1.01\" is not a number from 0 to 1\n");
-	expect_refusal("--promote hot", NULL, 64, "--promote: \"hot\" is not one of off sketch lru\n");
-	expect_refusal("--promote-share 0", NULL, 64, "--promote-share: \"0\" is not a number from 0.001 to 0.5\n");
+	expect_refusal("--promote hot", NULL, 64, "--promote: \"hot\" is not one of off sketch lru second\n");
+	expect_refusal("--promote-share 0", NULL, 64,
+		       "--promote-share: \"0\" is not a number from 0.001 to 0.5, or auto\n");
+	expect_refusal("--promote-miss-cost -1", NULL, 64,
+		       "--promote-miss-cost: \"-1\" is not a number from 0 to 1000000 reads\n");
 	expect_refusal("--hot-fraction nan", NULL, 64, "--hot-fraction: \"nan\" is not a number from 0 to 1\n");
 	expect_refusal("-a 8", NULL, 64, "-a/--unix-mask: \"8\" is not an octal number from 0 to 777\n");
 	expect_refusal("--clock-mode fifo", NULL, 64, "--clock-mode: \"fifo\" is not one of lru mfu\n");
@@ -206,7 +209,8 @@ static void our_defaults(void **state)
 	assert_int_equal(conf.app_delimiter, ':');
 	assert_true(conf.hot_fraction > 0.69 && conf.hot_fraction < 0.71);
 	assert_int_equal(conf.promote, CONF_PROMOTE_OFF);
-	assert_true(conf.promote_share > 0.019 && conf.promote_share < 0.021);
+	assert_true(conf.promote_share <= 0); /* auto */
+	assert_true(conf.promote_miss_cost > 49 && conf.promote_miss_cost < 51);
 	assert_int_equal(conf.promote_width, 256);
 	assert_true(conf.promote_threshold > 0.18 && conf.promote_threshold < 0.2);
 	assert_int_equal(conf.filter_bits, CONF_AUTO);

@@ -405,6 +405,9 @@ static void a_spec_that_contradicts_itself_is_refused(void **state)
 	spec.key_bytes = 19;
 	assert_int_equal(load_start(&load, &spec, &fake.server), FS_EINVAL);
 	spec = good;
+	spec.zipf_exponent = 1; /* has no such integral */
+	assert_int_equal(load_start(&load, &spec, &fake.server), FS_EINVAL);
+	spec = good;
 	spec.silence_seconds = -1;
 	assert_int_equal(load_start(&load, &spec, &fake.server), FS_EINVAL);
 	spec = good;

@@ -144,6 +144,17 @@ static void in_small_segments_large_objects_begin_below_the_other_groups(void **
 	assert_int_equal(item_group(h->store, put(h, "k", 1025, &stripe)), GROUP_LARGE);
 }
 
+static void a_given_bound_makes_smaller_objects_large_ones(void **state)
+{
+	struct harness *h = *state;
+	struct stripe *stripe;
+
+	h->config.slot_record_bytes = 4096;
+	open_large(h);
+	assert_int_equal(item_group(h->store, put(h, "k", 4096, &stripe)), GROUP_MEDIUM);
+	assert_int_equal(item_group(h->store, put(h, "k", 4097, &stripe)), GROUP_LARGE);
+}
+
 static void many_marks_go_at_once_when_they_are_settled(void **state)
 {
 	static const uint64_t bytes[] = { 100, 5000, 20000, 100000 };
@@ -200,6 +211,7 @@ int main(void)
 		TEST(a_second_mark_is_not_counted),
 		TEST(a_group_ends_at_its_last_byte),
 		TEST(in_small_segments_large_objects_begin_below_the_other_groups),
+		TEST(a_given_bound_makes_smaller_objects_large_ones),
 		TEST(many_marks_go_at_once_when_they_are_settled),
 		TEST(what_leaves_the_table_is_no_candidate),
 	};

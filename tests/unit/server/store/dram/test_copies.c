@@ -135,6 +135,29 @@ static void a_hash_without_a_copy_costs_one_look(void **state)
 	assert_int_equal(where(h, name(0)), CLEAN_COPY);
 }
 
+/* Its memory is a part of -m that is told, and given back. */
+static void the_queue_grows_with_the_copies(void **state)
+{
+	struct harness *h = *state;
+	const unsigned keys = 5 * KEYS; /* more than a new queue has room for */
+	struct store_memory memory;
+
+	open_with_share(h, 0.2);
+	uint64_t before = atomic_load(&h->store->promotion_bytes);
+	put_on_flash(h, keys);
+	for (unsigned n = 0; n < keys; n++)
+		(void)get(h, name(n));
+	assert_int_equal(copies(h, keys), keys);
+	assert_true(atomic_load(&h->store->promotion_bytes) - before >= keys * sizeof(uint64_t));
+	store_get_memory(h->store, &memory);
+	assert_int_equal(memory.promotion, atomic_load(&h->store->promotion_bytes));
+	/* The order is kept over the growth. */
+	assert_true(copies_make_room(&h->worker[0]->context, 0, KIB(1)));
+	for (unsigned n = 0; n < 64; n++)
+		(void)!copies_make_room(&h->worker[0]->context, 0, copies_share_bytes(h->store) / 8);
+	assert_int_equal(where(h, name(keys - 1)), CLEAN_COPY);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -145,6 +168,7 @@ int main(void)
 		TEST(a_copy_that_would_empty_the_share_is_not_made),
 		TEST(each_way_out_of_dram_is_counted),
 		TEST(a_hash_without_a_copy_costs_one_look),
+		TEST(the_queue_grows_with_the_copies),
 	};
 
 	return cmocka_run_group_tests_name("store: clean copies", tests, NULL, NULL);

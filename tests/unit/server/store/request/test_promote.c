@@ -155,6 +155,24 @@ static void lru_promotes_at_the_first_read(void **state)
 }
 
 /* Every eighth get is sampled; a key that has them all is as hot as can be. */
+static void second_promotes_at_the_second_read_on_flash(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.promotion.rule = STORE_PROMOTE_SECOND;
+	harness_open(h);
+	set_on_flash(h, "k", "val");
+	assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), FLASH);
+	assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), CLEAN_COPY);
+	assert_false(get(h, "k").from_flash);
+	/* A new object begins anew. */
+	set_on_flash(h, "k", "new");
+	assert_true(get(h, "k").from_flash);
+	assert_int_equal(where(h, "k"), FLASH);
+}
+
 static void the_sketch_promotes_what_is_hot(void **state)
 {
 	struct harness *h = *state;
@@ -227,6 +245,7 @@ int main(void)
 		TEST(two_gets_of_one_object_make_one_copy),
 		TEST(without_a_rule_nothing_is_promoted),
 		TEST(lru_promotes_at_the_first_read),
+		TEST(second_promotes_at_the_second_read_on_flash),
 		TEST(the_sketch_promotes_what_is_hot),
 		TEST(the_sketch_promotes_at_its_threshold),
 		TEST(under_m_no_rule_promotes),

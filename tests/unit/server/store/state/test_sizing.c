@@ -130,6 +130,30 @@ static void the_longest_record_with_a_slot_is_a_64th_of_the_segment_and_64_kib_a
 	assert_int_equal(slot_record_max(MIB(512)), KIB(64));
 }
 
+static void a_given_bound_of_slots_is_taken_and_makes_room_for_as_many_large_objects(void **state)
+{
+	struct dev device = { 0 };
+	struct store_config config;
+	struct sizing sizing;
+	uint32_t extents;
+	char reason[256];
+
+	(void)state;
+	store_config_init(&config);
+	config.memory_bytes = MIB(64);
+	config.flash_path = "a device of the test";
+	config.flash_device = &device;
+	config.flash_bytes = MIB(256);
+	config.segment_bytes = MIB(4);
+	assert_int_equal(sizing_make(&config, &sizing, reason), FS_OK);
+	assert_int_equal(sizing.slot_record_bytes, KIB(64));
+	extents = sizing.extents_most;
+	config.slot_record_bytes = KIB(16);
+	assert_int_equal(sizing_make(&config, &sizing, reason), FS_OK);
+	assert_int_equal(sizing.slot_record_bytes, KIB(16));
+	assert_true(sizing.extents_most > extents);
+}
+
 /* From a memory of 1 MiB to one of 1 TiB, and a flash of 1 MiB to one of 1 PiB: what follows is within its bounds. */
 static void default_sizes_are_within_their_bounds_for_each_memory_and_flash(void **state)
 {
@@ -228,6 +252,7 @@ int main(void)
 		TEST(one_segment_less_than_two_is_refused_and_two_are_taken),
 		TEST(a_segment_of_a_quarter_of_memory_is_taken_and_a_page_more_is_not),
 		TEST(the_longest_record_with_a_slot_is_a_64th_of_the_segment_and_64_kib_at_most),
+		TEST(a_given_bound_of_slots_is_taken_and_makes_room_for_as_many_large_objects),
 		TEST(default_sizes_are_within_their_bounds_for_each_memory_and_flash),
 		TEST(flash_beyond_the_most_segments_stays_unused),
 		TEST(a_flash_with_more_objects_than_memory_can_index_is_used_all_the_same),
