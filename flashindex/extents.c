@@ -410,6 +410,29 @@ bool extents_hand(struct fidx *index, uint64_t at, uint64_t *ghost_bytes, bool *
 	return live;
 }
 
+bool extents_pick(struct fidx *index, uint64_t at, struct fidx_picked *out)
+{
+	struct extent_entry entry;
+	uint64_t group, word, offset;
+
+	if (!entry_at(index, at, &entry, &group) || word_is_empty(extent_load(&entry.group->word[entry.way])))
+		return false;
+	lock_acquire(extent_lock(index, group));
+	word = extent_load(&entry.group->word[entry.way]);
+	offset = extent_load(&entry.group->offset[entry.way]);
+	lock_release(extent_lock(index, group));
+	if (!word_is_open(index, word) || state_is_ghost(word_state(word)) || !extent_is_sound(index, word, offset))
+		return false;
+	*out = (struct fidx_picked){ .match = { .sequence = segment_sequence(index, word_segment(word)),
+						.segment = word_segment(word),
+						.clock = state_clock(word_state(word)) & CLOCK_MAX,
+						.read_on_flash = state_is_read(word_state(word)) },
+				     .is_extent = true,
+				     .offset = offset,
+				     .length = word_length(word) };
+	return out->match.sequence != SEGMENT_CLOSED;
+}
+
 void extents_visit(const struct fidx *index,
 		   void (*visit)(void *context, uint32_t segment, bool ghost, uint32_t length), void *context)
 {

@@ -424,6 +424,22 @@ uint64_t fidx_uncounted(const struct fidx *index);
 /* Is the segment open? Any thread, no lock. */
 FS_MUST_CHECK bool fidx_segment_is_open(const struct fidx *index, uint32_t segment);
 
+/* ---- samples (pick.c) ------------------------------------------------------------------------ */
+
+/* A live object that was chosen at random. */
+struct fidx_picked {
+	struct fidx_match match; /* of its slot, with place, and without way; of an extent, without function too */
+	bool is_extent;
+	uint64_t offset; /* of an extent: of its record in the segment, and the record's length */
+	uint32_t length;
+};
+/*
+ * Looks at the slot or extent that `random`, 64 random bits, chooses. False: it is empty, a ghost, or its segment is closed.
+ * So all live objects have the same chance. It may have gone when the call returns. Takes the stripe of an extent. The
+ * cleaner, as no table may be dropped meanwhile.
+ */
+FS_MUST_CHECK bool fidx_pick(struct fidx *index, uint64_t random, struct fidx_picked *out);
+
 /* ---- figures --------------------------------------------------------------------------------- */
 
 struct fidx_status {

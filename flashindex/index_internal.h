@@ -358,6 +358,8 @@ uint64_t extents_sweep(struct fidx *index, uint32_t segment);
 /* Moves the hand over extent number at, 0 .. extents_ways. True: it was live. Takes the bytes of a new ghost off
    *ghost_bytes. Takes its stripe. */
 bool extents_hand(struct fidx *index, uint64_t at, uint64_t *ghost_bytes, bool *made_ghost);
+/* Does fidx_pick for extent number at, 0 .. extents_ways. */
+FS_MUST_CHECK bool extents_pick(struct fidx *index, uint64_t at, struct fidx_picked *out);
 /* Calls visit for every entry of both tables that is counted and not empty. Only while nothing else runs. */
 void extents_visit(const struct fidx *index,
 		   void (*visit)(void *context, uint32_t segment, bool ghost, uint32_t length), void *context);

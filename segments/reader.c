@@ -269,6 +269,7 @@ void seg_read_submit(struct seg_reader *reader, struct seg_read *read)
 	read->bytes = NULL;
 	read->available = 0;
 	read->pages = 0;
+	read->sent_ns = read->answered_ns = 0;
 	read->transferred = 0;
 	read->list = LIST_NONE;
 	read->at_home = false;
@@ -300,6 +301,7 @@ static void read_sent(struct seg_reader *reader, struct seg_read *read)
 {
 	reads_move(reader->list, LIST_FRESH, read);
 	read->company = reads_with_drive(reader);
+	read->sent_ns = io_of(read)->submitted_ns;
 	ctr_add(CTR_flash_reads, 1);
 }
 
@@ -453,6 +455,7 @@ static void read_completed(struct seg_reader *reader, struct dev_io *io, bool sl
 		read_defer(reader, read);
 		return;
 	}
+	read->answered_ns = now_ns;
 	ctr_add(CTR_flash_bytes_read, io->bytes);
 	lat_record(LAT_flash_read, now_ns - io->submitted_ns, 1);
 	read_rate_answered(&reader->rate, io->submitted_ns, read->company, now_ns);

@@ -289,6 +289,13 @@ static inline uint64_t seg_record_length(unsigned key_length, uint64_t value_len
  */
 FS_MUST_CHECK int seg_record_read(const struct segments *seg, uint32_t segment, uint64_t sequence, uint64_t offset,
 				  const void *bytes, uint64_t available, struct seg_record *out, uint64_t *needed);
+/*
+ * Reads one record of a LIVE segment, which begins at offset and has about length bytes (seg_read_length, or an extent's), and
+ * checks it. FS_OK: *out is filled, and points into *memory, which the caller frees by mem_free. FS_ECORRUPT: there is no
+ * such record; FS_EIO: counted as an error of the device; FS_ENOMEM. Then *memory is NULL. The cleaner; waits for the device.
+ */
+FS_MUST_CHECK int seg_read_record(struct segments *seg, uint32_t segment, uint64_t offset, uint64_t length,
+				  struct seg_record *out, void **memory);
 
 /* ---- placement ------------------------------------------------------------------------------- */
 
@@ -490,6 +497,8 @@ struct seg_read {
 	uint64_t available; /* valid bytes from there, >= length unless clipped; 0 after an error */
 	unsigned pages; /* of the flash, of SEG_PAGE, that the read touches */
 	uint64_t transferred; /* bytes read */
+	/* When the drive got it, or 0, and when its answer was seen; by the flash's clock. sent_ns is also right earlier. */
+	uint64_t sent_ns, answered_ns;
 	/* the reader's own */
 	uint32_t magic; /* from seg_read_submit to done or cancel */
 	void *buffer;

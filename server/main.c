@@ -20,6 +20,7 @@
 #include "server/build_info.h"
 #include "server/check_config.h"
 #include "server/conn/server.h"
+#include "server/count/contents.h"
 #include "server/failed_start.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
@@ -91,6 +92,8 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->restart_max_downtime_us = conf->restart_max_downtime_us;
 	out->daemon = stop_name(conf);
 	out->journal = conf->journal == CONF_JOURNAL_SYNC;
+	if (!conf->disable_contents)
+		out->samples = (struct store_sample_sink){ .seen = contents_note };
 }
 
 _Static_assert((int)CONF_PROMOTE_SKETCH == STORE_PROMOTE_SKETCH && (int)CONF_PROMOTE_LRU == STORE_PROMOTE_LRU &&
@@ -190,11 +193,12 @@ static void on_hurry(void *context)
 	stop_cut();
 }
 
-static void on_service_second(void *context)
+static void on_second(void *context)
 {
 	const struct server *server = ((const struct parts *)context)->server;
 	uint32_t patience_seconds = service_patience_seconds(server->service);
 
+	admin_second();
 	service_second(server->service, server,
 		       patience_seconds == 0 || (net_alive(server->net, patience_seconds) &&
 						 store_alive_within(server->store, patience_seconds)));
@@ -244,7 +248,7 @@ static struct net_hooks hooks_for(struct parts *parts)
 				   .draining = on_draining,
 				   .hurry = on_hurry,
 				   .stopping = on_stopping,
-				   .second = on_service_second,
+				   .second = on_second,
 				   .beats = service_patience_seconds(parts->server->service) > 0 };
 }
 

@@ -35,6 +35,8 @@ struct stats_out {
  * FS_ESYS or FS_ENOMEM with a reason; call admin_destroy then too. Main thread, before the workers start.
  */
 FS_MUST_CHECK int admin_start(struct server *server, char reason[256]);
+/* Does the duties of each second. Main thread. */
+void admin_second(void);
 /* Gives all loans back and lends no more. Main thread, while the workers still run. */
 void admin_stop(struct server *server);
 /* Frees all that admin_start has made. Main thread, when no other thread runs. */
@@ -78,7 +80,10 @@ void stats_items(const struct server *server, struct stats_out *out);
 void stats_slabs(const struct server *server, struct stats_out *out);
 void stats_conns(const struct server *server, struct stats_out *out);
 void stats_apps(const struct server *server, struct stats_out *out);
-/* These two return the line that ends the answer, as admin_stats does. */
+void stats_contents(const struct server *server, struct stats_out *out);
+/* These return the line that ends the answer, as admin_stats does. */
+const char *stats_slow(const struct server *server, const char *words, struct stats_out *out);
+const char *stats_hotkeys(const struct server *server, const char *words, struct stats_out *out);
 const char *stats_sizes(const struct server *server, bool enabled, struct stats_out *out);
 const char *stats_cachedump(const struct server *server, const char *words, struct stats_out *out);
 

@@ -14,6 +14,9 @@
 #include "conf/units.h"
 #include "server/admin/admin.h"
 #include "server/auth/auth.h"
+#include "server/count/hotkeys.h"
+#include "server/count/observe.h"
+#include "server/count/slow.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
 #include "server/store/store.h"
@@ -71,6 +74,7 @@ void reload_show(const struct server *server, struct conf *copy)
 {
 	struct store_tuning tuning;
 	struct store_status status;
+	struct slow_settings slow;
 
 	if (!server->reload)
 		return;
@@ -82,6 +86,10 @@ void reload_show(const struct server *server, struct conf *copy)
 	copy->promote_miss_cost = tuning.promote_miss_cost;
 	copy->flash_read_timeout_us = tuning.read_timeout_ms * 1000ull;
 	copy->admission = (int)tuning.admission;
+	copy->hotkeys = (int)hotkeys_are_shown();
+	slow_get(&slow);
+	copy->slow_log_threshold_us = slow.threshold_us;
+	copy->slow_log_keys = slow.keys;
 	store_get_status(server->store, &status);
 	copy->memory_limit_bytes = status.memory_limit;
 }
@@ -103,6 +111,13 @@ static void take_write_limit(struct reload *reload)
 {
 	reload->tuning.flash_write_limit = units_rate_bytes(reload->fresh->flash_write_limit);
 	reload->tuning.flash_write_dwpd = units_rate_dwpd(reload->fresh->flash_write_limit);
+}
+
+static void take_slow_log(const struct reload *reload)
+{
+	observe_set_slow(&(struct slow_settings){ .threshold_us = reload->fresh->slow_log_threshold_us,
+						  .keys = reload->fresh->slow_log_keys &&
+							  !reload->server->conf->disable_dumping });
 }
 
 static bool option_is(const struct conf_option *option, size_t offset)
@@ -131,6 +146,12 @@ static bool take_option(struct reload *reload, const struct conf_option *option)
 		reload->tuning.read_timeout_ms = (uint32_t)(fresh->flash_read_timeout_us / 1000);
 	else if (option_is(option, offsetof(struct conf, admission)))
 		reload->tuning.admission = (enum clf_admission)fresh->admission;
+	else if (option_is(option, offsetof(struct conf, hotkeys)))
+		hotkeys_show(
+			hotkeys_allowed((enum hotkeys_shown)fresh->hotkeys, !reload->server->conf->disable_dumping));
+	else if (option_is(option, offsetof(struct conf, slow_log_threshold_us)) ||
+		 option_is(option, offsetof(struct conf, slow_log_keys)))
+		take_slow_log(reload);
 	else
 		return false;
 	return true;

@@ -3,12 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/events.h"
 #include "conf/conf.h"
 #include "server/admin/admin.h"
 #include "server/admin/dump.h"
 #include "server/admin/tuning.h"
 #include "server/admin/watch.h"
+#include "server/count/contents.h"
+#include "server/count/hotkeys.h"
 #include "server/count/observe.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
@@ -30,6 +33,7 @@ int admin_start(struct server *server, char reason[256])
 	int code;
 
 	observe_init(conf);
+	contents_init(conf->app_delimiter, clk_now_ms(clk_boot()));
 	tuning_init(conf);
 	start_crawler(server);
 	events_set_ring_bytes(conf->worker_logbuf_size);
@@ -41,6 +45,14 @@ int admin_start(struct server *server, char reason[256])
 		admin_stop(server);
 	}
 	return code;
+}
+
+void admin_second(void)
+{
+	uint64_t now_ms = clk_now_ms(clk_boot());
+
+	hotkeys_tick(now_ms);
+	contents_tick(now_ms);
 }
 
 void admin_stop(struct server *server)
@@ -56,6 +68,7 @@ void admin_destroy(struct server *server)
 	server->dump = NULL;
 	server->watch = NULL;
 	events_fini();
+	contents_fini();
 	observe_fini();
 }
 

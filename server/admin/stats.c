@@ -126,6 +126,9 @@ static const struct report {
 	{ "latency", stats_latency, NULL },
 	{ "memory", stats_memory, NULL },
 	{ "apps", stats_apps, NULL },
+	{ "contents", stats_contents, NULL },
+	{ "hotkeys", NULL, stats_hotkeys },
+	{ "slow", NULL, stats_slow },
 };
 
 const char *admin_stats(const struct server *server, const char *words, const char *end, struct stats_out *out)

@@ -30,6 +30,8 @@ void durations_sent(struct durations *durations, const struct store_worker *stor
 	uint64_t sets = gained_since(block, CTR_cmd_set, &durations->sets);
 	uint64_t now_ns, took_ns;
 
+	if (__builtin_expect(slow_is_on(), 0))
+		slow_sent(store);
 	if (__builtin_expect((hits | misses | sets | durations->late_count) == 0, 0))
 		return;
 	now_ns = store_worker_now_ns(store);

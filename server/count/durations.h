@@ -11,6 +11,8 @@
  * sent. A request that waited for a flash read is recorded by itself (durations_done), with the time since its batch
  * began, when the answers of the turn in which it was done are sent.
  *
+ * The slow log (slow.h) is told of turns and answers too, while it is on.
+ *
  * Threads: the worker's.
  */
 #ifndef FS_SERVER_COUNT_DURATIONS_H
@@ -19,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/metrics/latency.h"
+#include "server/count/slow.h"
 
 #define DURATIONS_LATE 64u
 
@@ -34,6 +37,14 @@ struct durations {
 		enum lat kind;
 	} late[DURATIONS_LATE]; /* done, and about to be sent */
 };
+
+/* A turn of the worker begins: what is executed next was received at now_ns of the store's clock. */
+static inline void durations_turn(struct durations *durations, uint64_t now_ns)
+{
+	durations->since_ns = now_ns;
+	if (__builtin_expect(slow_is_on(), 0))
+		slow_turn(now_ns);
+}
 
 /* Records the durations of all requests that were executed since the last call, as their answers are sent now. Reads
    the clock if there were any. */

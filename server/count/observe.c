@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/events.h"
 #include "conf/conf.h"
 #include "server/conn/conn.h"
+#include "server/count/hotkeys.h"
 #include "server/count/prefixes.h"
+#include "server/count/slow.h"
 
 /* The counters of an application. */
 enum app_counter {
@@ -30,14 +33,19 @@ enum app_counter {
 _Static_assert(OBSERVE_NAME_MAX == PREFIX_NAME_MAX, "names are prefixes");
 _Static_assert(APP_COUNTERS <= PREFIX_COUNTERS, "a row of counters holds them");
 
+_Static_assert((int)CONF_HOTKEYS_HASHES == HOTKEYS_HASHES && (int)CONF_HOTKEYS_OFF == HOTKEYS_OFF,
+	       "the option's words stand in this order");
+
 /* The counters of a prefix, as "stats detail" shows them. */
 enum detail_counter { DETAIL_GET, DETAIL_HIT, DETAIL_SET, DETAIL_DELETE };
 
 #define EACH_BYTE 0x0101010101010101ull
 
+enum extra { EXTRA_DETAIL = 1, EXTRA_SLOW = 2 };
+
 static struct {
 	struct prefixes *apps, *details;
-	atomic_bool detail;
+	atomic_uint extras; /* enum extra: what is done beside counting */
 	bool by_user;
 	char app_delimiter, detail_delimiter;
 	uint64_t app_delimiters; /* eight of them */
@@ -47,17 +55,25 @@ static struct {
 void observe_init(const struct conf *conf)
 {
 	observed.life++;
+	hotkeys_init(hotkeys_allowed((enum hotkeys_shown)conf->hotkeys, !conf->disable_dumping),
+		     clk_now_ms(clk_boot()));
 	observed.apps = prefixes_create(APPS_MAX);
 	observed.details = prefixes_create(DETAIL_PREFIXES_MAX);
 	observed.by_user = conf->app_source == CONF_APP_SOURCE_USER;
 	observed.app_delimiter = conf->app_delimiter;
 	observed.app_delimiters = EACH_BYTE * (unsigned char)conf->app_delimiter;
 	observed.detail_delimiter = conf->detail_delimiter;
-	atomic_store(&observed.detail, conf->detail_enabled);
+	slow_init();
+	atomic_store(&observed.extras, 0);
+	observe_switch_detail(conf->detail_enabled);
+	observe_set_slow(&(struct slow_settings){ .threshold_us = conf->slow_log_threshold_us,
+						  .keys = conf->slow_log_keys && !conf->disable_dumping });
 }
 
 void observe_fini(void)
 {
+	hotkeys_fini();
+	slow_fini();
 	prefixes_destroy(observed.apps);
 	prefixes_destroy(observed.details);
 	observed.apps = observed.details = NULL;
@@ -85,7 +101,12 @@ struct seen {
 };
 
 static _Thread_local struct {
-	unsigned life; /* observed.life when the fields below were set */
+	unsigned life; /* observed.life when none and seen were set */
+	/* Requests and bytes until the next samples for hotkeys.h; below zero: one is due. When bytes are due, until_request is
+	   0, so that requests look at it alone, and kept_request has its value. */
+	int32_t until_request, kept_request;
+	int64_t until_bytes;
+	bool waited; /* the request that is observed had to wait */
 	struct prefix_row *none; /* counts requests without an application */
 	struct seen seen[SEEN];
 } own;
@@ -180,15 +201,36 @@ static inline bool is_refused_set(const struct store_request *request)
 	return request->op == STORE_DELETE && request->has_options && request->options.refused;
 }
 
+/* Returns the bytes of the value that was found or stored. */
+static inline uint64_t moved_bytes(const struct store_request *request)
+{
+	unsigned counter = APP_COUNTER_OF[request->op];
+
+	if (counter == APP_GETS && request->result == STORE_HIT)
+		return request->value.length;
+	return counter == APP_SETS && request->result == STORE_STORED ? request->number : 0;
+}
+
+static inline void take_bytes(uint64_t bytes)
+{
+	own.until_bytes -= (int64_t)bytes;
+	if (__builtin_expect(own.until_bytes < 0, 0)) {
+		own.kept_request = own.until_request;
+		own.until_request = 0;
+	}
+}
+
 static inline void count_app(struct prefix_row *row, const struct store_request *request)
 {
 	unsigned counter = APP_COUNTER_OF[request->op];
 
 	if (counter == APP_GETS && request->result == STORE_HIT) {
 		prefix_row_add(row, APP_BYTES_READ, request->value.length);
+		take_bytes(request->value.length);
 		counter = __builtin_expect(request->value.from_flash, 0) ? APP_FLASH_HITS : APP_DRAM_HITS;
 	} else if (counter == APP_SETS && request->result == STORE_STORED) {
 		prefix_row_add(row, APP_BYTES_WRITTEN, request->key_length + request->number);
+		take_bytes(request->number);
 	} else if (counter == APP_DELETES && is_refused_set(request)) {
 		return;
 	}
@@ -232,14 +274,28 @@ unsigned observe_app_count(void)
 
 /* ---- stats detail ------------------------------------------------------------------------------ */
 
+static void switch_extra(enum extra extra, bool on)
+{
+	if (on)
+		atomic_fetch_or(&observed.extras, extra);
+	else
+		atomic_fetch_and(&observed.extras, ~(unsigned)extra);
+}
+
 void observe_switch_detail(bool on)
 {
-	atomic_store(&observed.detail, on);
+	switch_extra(EXTRA_DETAIL, on);
 }
 
 bool observe_detail(void)
 {
-	return atomic_load_explicit(&observed.detail, memory_order_relaxed);
+	return atomic_load_explicit(&observed.extras, memory_order_relaxed) & EXTRA_DETAIL;
+}
+
+void observe_set_slow(const struct slow_settings *settings)
+{
+	slow_set(settings);
+	switch_extra(EXTRA_SLOW, settings->threshold_us > 0);
 }
 
 /* As in memcached, a key without the delimiter has no prefix and is not counted. */
@@ -294,8 +350,18 @@ static const char *const op_names[] = {
 	[STORE_INCR] = "incr",       [STORE_DECR] = "decr",     [STORE_DELETE] = "delete",   [STORE_TOUCH] = "touch",
 };
 
+uint64_t observe_moved_bytes(const struct store_request *request)
+{
+	return moved_bytes(request);
+}
+
+const char *observe_command_word(const struct store_request *request)
+{
+	return op_names[is_refused_set(request) ? STORE_SET : request->op];
+}
+
 /* The results in memcached's words; those that memcached doesn't have are words too. */
-static const char *status_word(enum store_result result)
+const char *observe_status_word(enum store_result result)
 {
 	switch (result) {
 	case STORE_STORED:
@@ -358,7 +424,8 @@ static void emit_mutation(const struct conn *conn, const struct store_request *r
 {
 	bool refused = is_refused_set(request);
 	const char *type = request->op == STORE_DELETE && !refused ? "item_delete" : "item_store";
-	const char *status = status_word(request->result), *command = op_names[refused ? STORE_SET : request->op];
+	const char *status = observe_status_word(request->result),
+		   *command = op_names[refused ? STORE_SET : request->op];
 
 	if (refused || (request->op >= STORE_SET && request->op <= STORE_CAS))
 		events_emit(EVENT_MUTATIONS, "type=%s key=%s status=%s cmd=%s ttl=%u clsid=%u cfd=%d size=%u", type,
@@ -385,20 +452,38 @@ static void emit_events(const struct conn *conn, const struct store_request *req
 
 #define WATCHED (1u << EVENT_FETCHERS | 1u << EVENT_MUTATIONS | 1u << EVENT_DELETIONS)
 
+static void sample(const struct store_request *request)
+{
+	uint64_t bytes = moved_bytes(request);
+
+	if (own.until_bytes < 0) {
+		own.until_bytes = hotkeys_sample_bytes(request, bytes, own.until_bytes);
+		own.until_request = own.kept_request - 1;
+	}
+	if (own.until_request < 0)
+		own.until_request = hotkeys_sample_request(request, bytes);
+}
+
 static void __attribute__((cold, noinline)) tell_request(const struct conn *conn, const struct store_request *request)
 {
 	enum app_counter kind = APP_COUNTER_OF[request->op];
 
+	sample(request);
+	if (atomic_load_explicit(&observed.extras, memory_order_relaxed) & EXTRA_SLOW && !own.waited)
+		slow_note(conn, request);
 	if (observe_detail())
 		count_detail(request, kind);
 	if (events_on_any(WATCHED))
 		emit_events(conn, request, kind);
 }
 
-static inline void count_and_tell(struct prefix_row *row, const struct conn *conn, const struct store_request *request)
+static inline __attribute__((always_inline)) void count_and_tell(struct prefix_row *row, const struct conn *conn,
+								 const struct store_request *request)
 {
 	count_app(row, request);
-	if (__builtin_expect(observe_detail(), 0) || events_on_any(WATCHED))
+	if (__builtin_expect(
+		    --own.until_request < 0 || atomic_load_explicit(&observed.extras, memory_order_relaxed) != 0, 0) ||
+	    events_on_any(WATCHED))
 		tell_request(conn, request);
 }
 
@@ -425,4 +510,15 @@ void observe(const struct conn *conn, const struct store_request *request)
 		observe_any(conn, request, start, is_short);
 	else
 		count_and_tell(seen->row, conn, request);
+}
+
+void observe_waited(const struct conn *conn, const struct store_request *request, uint64_t since_ns)
+{
+	if (request->flash_reads > 0)
+		hotkeys_note_reads(request, moved_bytes(request), request->flash_reads);
+	if (slow_is_on())
+		slow_note_waited(conn, request, since_ns);
+	own.waited = true;
+	observe(conn, request);
+	own.waited = false;
 }

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "server/store/store.h"
 
 #define OBSERVE_NAME_MAX 250u /* bytes of an application's name */
 #define APPS_MAX 64u /* further applications share index 0 */
@@ -28,7 +29,6 @@
 
 struct conf;
 struct conn;
-struct store_request;
 
 /* Makes the tables; aborts when memory is out. Before any thread counts. */
 void observe_init(const struct conf *conf);
@@ -39,6 +39,24 @@ uint64_t observe_untouched(void);
 
 /* Counts a request that is done; its value must not have been given back yet. */
 void observe(const struct conn *conn, const struct store_request *request);
+/* Does the same for a request whose done was called, as it waited for flash or for the journal; it was received at
+   since_ns of the store's clock. */
+void observe_waited(const struct conn *conn, const struct store_request *request, uint64_t since_ns);
+
+/* ---- words about a request that is done, for log and reports ------------------------------------- */
+
+/* Returns the command that has made it, as "get". Static text. */
+const char *observe_command_word(const struct store_request *request);
+/* Returns its result, as "found" or "not_found". Static text. */
+const char *observe_status_word(enum store_result result);
+/* Returns the bytes of the value that was found or stored. */
+uint64_t observe_moved_bytes(const struct store_request *request);
+
+/* ---- the slow log ------------------------------------------------------------------------------- */
+
+struct slow_settings;
+/* Sets the slow log's threshold and keys (slow.h). */
+void observe_set_slow(const struct slow_settings *settings);
 
 /* ---- stats detail ------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The samples of /metrics: each row of metrics.def has a function here that gives its samples; the counters follow. */
+/* The samples of /metrics: of the process, memory, flash and classifier, and then the counters. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,67 +9,41 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/hist.h"
 #include "base/metrics/counters.h"
-#include "base/metrics/latency.h"
-#include "base/metrics/metrics.h"
 #include "base/resident.h"
 #include "conf/conf.h"
 #include "conf/version.h"
 #include "server/conn/server.h"
-#include "server/count/observe.h"
-#include "server/metrics/label.h"
-#include "server/metrics/metrics.h"
-#include "server/net/net.h"
-#include "server/store/move.h"
-#include "server/store/store.h"
+#include "server/metrics/collect_internal.h"
 
 #define LABELS_MAX 8u
 #define MODEL_COMMON "common" /* the one model that all applications share */
-#define NO_APPLICATION "others"
 
 _Static_assert((int)METRICS_GAUGE == METRIC_TYPE_GAUGE && (int)METRICS_COUNTER == METRIC_TYPE_COUNTER &&
 		       (int)METRICS_HISTOGRAM == METRIC_TYPE_HISTOGRAM,
 	       "the sink's types are the table's");
 
-/* The figures that the samples are made from. They are read once for all of them. */
-struct source {
-	const struct server *server;
-	const struct conf *conf;
-	const struct metrics_sink *sink;
-	struct store_status store;
-	struct store_move_status move;
-	struct net_status net;
-	struct metrics_status own; /* of the endpoint itself */
-	struct rusage usage;
-};
+/* MODEL(name, expression): a metric of the one model, from struct source *from. */
+#define MODEL(name, expression) \
+	void show_##name(const struct source *from) \
+	{ \
+		give_one(from, METRIC_##name, MODEL_COMMON, expression); \
+	}
 
 /* ---- samples ------------------------------------------------------------------------------------ */
 
 /* A ratio of nothing has no sample. */
-static void give_sample(const struct source *from, enum metric metric, const char *const *values, double value)
+void give_sample(const struct source *from, enum metric metric, const char *const *values, double value)
 {
 	if (isnan(value))
 		return;
 	from->sink->sample(from->sink->context, metric_info(metric)->labels, values, value);
 }
 
-static void give_one(const struct source *from, enum metric metric, const char *label, double value)
+void give_one(const struct source *from, enum metric metric, const char *label, double value)
 {
 	give_sample(from, metric, &label, value);
 }
-
-/* VALUE(name, expression): a metric without labels; MODEL: of the one model. Of struct source *from. */
-#define VALUE(name, expression) \
-	static void show_##name(const struct source *from) \
-	{ \
-		give_sample(from, METRIC_##name, NULL, expression); \
-	}
-#define MODEL(name, expression) \
-	static void show_##name(const struct source *from) \
-	{ \
-		give_one(from, METRIC_##name, MODEL_COMMON, expression); \
-	}
 
 static double ratio_of(double part, double whole)
 {
@@ -83,7 +57,7 @@ static double gauge_not_negative(int64_t value)
 
 /* ---- the process -------------------------------------------------------------------------------- */
 
-static void show_build_info(const struct source *from)
+void show_build_info(const struct source *from)
 {
 	const char *const values[] = { FS_VERSION, from->conf->compat_version };
 
@@ -112,7 +86,7 @@ static void keep_setting(void *context, const struct conf_option *option, const 
 	}
 }
 
-static void show_config_info(const struct source *from)
+void show_config_info(const struct source *from)
 {
 	struct settings settings = { .labels = metric_info(METRIC_config_info)->labels };
 	const char *values[LABELS_MAX];
@@ -128,7 +102,7 @@ static double timeval_seconds(const struct timeval *time)
 	return (double)time->tv_sec + (double)time->tv_usec / 1e6;
 }
 
-static void show_cpu_seconds_total(const struct source *from)
+void show_cpu_seconds_total(const struct source *from)
 {
 	give_one(from, METRIC_cpu_seconds_total, "user", timeval_seconds(&from->usage.ru_utime));
 	give_one(from, METRIC_cpu_seconds_total, "system", timeval_seconds(&from->usage.ru_stime));
@@ -161,14 +135,14 @@ static double resident_memory(void)
 
 VALUE(start_time_seconds, (double)from->server->started_seconds)
 
-static void show_reload_successful(const struct source *from)
+void show_reload_successful(const struct source *from)
 {
 	const struct reload_status *status = from->server->reload_status;
 
 	give_sample(from, METRIC_reload_successful, NULL, !status || !atomic_load(&status->failed));
 }
 
-static void show_reload_failures_total(const struct source *from)
+void show_reload_failures_total(const struct source *from)
 {
 	const struct reload_status *status = from->server->reload_status;
 
@@ -194,7 +168,7 @@ VALUE(memory_limit_bytes, (double)from->store.memory_limit)
 VALUE(memory_used_bytes, (double)from->store.memory_used)
 VALUE(resident_memory_bytes, resident_memory())
 
-static void show_memory_part_bytes(const struct source *from)
+void show_memory_part_bytes(const struct source *from)
 {
 	const struct store_status *store = &from->store;
 	const struct {
@@ -219,7 +193,7 @@ static void show_memory_part_bytes(const struct source *from)
 		give_one(from, METRIC_memory_part_bytes, parts[i].part, (double)parts[i].bytes);
 }
 
-static void show_items(const struct source *from)
+void show_items(const struct source *from)
 {
 	const struct fidx_status *index = &from->store.index;
 
@@ -228,7 +202,7 @@ static void show_items(const struct source *from)
 		 gauge_not_negative((int64_t)(index->used + index->extents_used - index->ghosts)));
 }
 
-static void show_item_bytes(const struct source *from)
+void show_item_bytes(const struct source *from)
 {
 	give_one(from, METRIC_item_bytes, "dram", (double)from->store.dram_bytes);
 	give_one(from, METRIC_item_bytes, "flash", gauge_not_negative(from->store.index.hot_bytes));
@@ -236,7 +210,7 @@ static void show_item_bytes(const struct source *from)
 
 VALUE(dram_budget_bytes, (double)from->store.dram_budget)
 
-static void show_dram_start(const struct source *from)
+void show_dram_start(const struct source *from)
 {
 	give_one(from, METRIC_dram_start, from->store.dram_start_word, 1);
 }
@@ -255,7 +229,7 @@ static double dram_bytes_per_flash_item(const struct source *from)
 
 VALUE(flash_enabled, from->store.flash)
 
-static void show_flash_start(const struct source *from)
+void show_flash_start(const struct source *from)
 {
 	give_one(from, METRIC_flash_start, from->store.flash ? from->store.start_word : "none", from->store.flash);
 }
@@ -290,7 +264,7 @@ VALUE(filter_false_positive_ratio, from->store.filter_false_positive)
 VALUE(filters_left_segments, from->store.filters_left)
 VALUE(filter_units, from->store.filter_units)
 
-static void show_segments(const struct source *from)
+void show_segments(const struct source *from)
 {
 	const struct seg_status *segments = &from->store.segments;
 
@@ -329,18 +303,18 @@ static void show_rates(const struct source *from, enum metric metric, double div
 
 VALUE(flash_write_limit_bytes_per_second, (double)from->store.write_limit)
 
-static void show_flash_write_rate_bytes_per_second(const struct source *from)
+void show_flash_write_rate_bytes_per_second(const struct source *from)
 {
 	show_rates(from, METRIC_flash_write_rate_bytes_per_second, 1);
 }
 
-static void show_flash_write_budget_used_ratio(const struct source *from)
+void show_flash_write_budget_used_ratio(const struct source *from)
 {
 	if (from->store.write_limit)
 		show_rates(from, METRIC_flash_write_budget_used_ratio, (double)from->store.write_limit);
 }
 
-static void show_clwa_ratio(const struct source *from)
+void show_clwa_ratio(const struct source *from)
 {
 	for (unsigned i = 0; i < STORE_WINDOWS; i++) {
 		const struct store_window *window = &from->store.window[i];
@@ -381,117 +355,6 @@ MODEL(model_admitted_ratio, of_judged(from, from->store.classifier.admitted_shar
 MODEL(model_horizon_seconds, (double)from->store.classifier.horizon_ms / 1e3)
 VALUE(samples_waiting, (double)from->store.classifier.samples_waiting)
 VALUE(sampled_keys, (double)from->store.classifier.tracked_keys)
-
-/* ---- applications ------------------------------------------------------------------------------- */
-
-static bool option_is_named(const struct observe_app *app, const char *name)
-{
-	return app->name_length == strlen(name) && memcmp(app->name, name, app->name_length) == 0;
-}
-
-/* Adds to the requests without an application those of an application whose name is their label. */
-static void add_namesake(struct observe_app *nameless)
-{
-	struct observe_app app;
-
-	for (unsigned i = 1; observe_app(i, &app); i++) {
-		if (!option_is_named(&app, NO_APPLICATION))
-			continue;
-		nameless->dram_hits += app.dram_hits;
-		nameless->flash_hits += app.flash_hits;
-		nameless->misses += app.misses;
-		nameless->sets += app.sets;
-		nameless->written_bytes += app.written_bytes;
-	}
-}
-
-static void each_app(const struct source *from,
-		     void (*show)(const struct source *from, const char *label, const struct observe_app *app))
-{
-	char label[LABEL_BYTES];
-	struct observe_app app;
-
-	for (unsigned i = 0; observe_app(i, &app); i++) {
-		if (i == 0) {
-			add_namesake(&app);
-			show(from, NO_APPLICATION, &app);
-		} else if (!option_is_named(&app, NO_APPLICATION)) {
-			label_escape(app.name, app.name_length, label);
-			show(from, label, &app);
-		}
-	}
-}
-
-static void show_gets_of(const struct source *from, const char *label, const struct observe_app *app)
-{
-	give_sample(from, METRIC_application_gets_total, (const char *const[]){ label, "dram_hit" },
-		    (double)app->dram_hits);
-	give_sample(from, METRIC_application_gets_total, (const char *const[]){ label, "flash_hit" },
-		    (double)app->flash_hits);
-	give_sample(from, METRIC_application_gets_total, (const char *const[]){ label, "miss" }, (double)app->misses);
-}
-
-static void show_sets_of(const struct source *from, const char *label, const struct observe_app *app)
-{
-	give_one(from, METRIC_application_sets_total, label, (double)app->sets);
-}
-
-static void show_written_of(const struct source *from, const char *label, const struct observe_app *app)
-{
-	give_one(from, METRIC_application_written_bytes_total, label, (double)app->written_bytes);
-}
-
-static void show_application_gets_total(const struct source *from)
-{
-	each_app(from, show_gets_of);
-}
-
-static void show_application_sets_total(const struct source *from)
-{
-	each_app(from, show_sets_of);
-}
-
-static void show_application_written_bytes_total(const struct source *from)
-{
-	each_app(from, show_written_of);
-}
-
-/* ---- durations ---------------------------------------------------------------------------------- */
-
-/* Buckets and count come from the same snapshot, so that no bucket exceeds the count. */
-static void show_durations(const struct source *from, enum metric metric)
-{
-	uint64_t cumulative[LAT_BOUNDS];
-	double bounds[LAT_BOUNDS];
-
-	for (enum lat latency = 0; latency < LAT_COUNT; latency++) {
-		const struct lat_info *info = lat_info(latency);
-		struct hist *hist;
-
-		if (info->metric != metric)
-			continue;
-		hist = hist_create();
-		lat_read(latency, hist);
-		for (unsigned i = 0; i < LAT_BOUNDS; i++) {
-			bounds[i] = (double)lat_bounds_ns[i] / 1e9;
-			cumulative[i] = hist_count_up_to(hist, lat_bounds_ns[i]);
-		}
-		from->sink->histogram(from->sink->context, metric_info(metric)->labels, &info->label, bounds,
-				      cumulative, LAT_BOUNDS, hist_count_up_to(hist, UINT64_MAX),
-				      (double)hist->sum / 1e9);
-		hist_destroy(hist);
-	}
-}
-
-static void show_request_duration_seconds(const struct source *from)
-{
-	show_durations(from, METRIC_request_duration_seconds);
-}
-
-static void show_flash_io_duration_seconds(const struct source *from)
-{
-	show_durations(from, METRIC_flash_io_duration_seconds);
-}
 
 /* ---- all of it ---------------------------------------------------------------------------------- */
 

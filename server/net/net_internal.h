@@ -352,7 +352,7 @@ static inline void worker_wake(struct worker *worker)
 	if (!worker->woken) {
 		worker->woken = true;
 		worker->now_seconds = atomic_load_explicit(&worker->net->now_seconds, memory_order_relaxed);
-		worker->durations.since_ns = store_worker_turn(worker->store);
+		durations_turn(&worker->durations, store_worker_turn(worker->store));
 	}
 }
 

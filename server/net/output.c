@@ -245,7 +245,7 @@ static void on_reply_done(struct store_request *request)
 	let_memory_go(conn, reply->held);
 	/* Of a dead connection observe() could read no more than its number; a flush_all names no key. */
 	if (!conn->dead && request->op != STORE_FLUSH)
-		observe(conn, request);
+		observe_waited(conn, request, reply->since_ns);
 	conn->protocol->compose(reply);
 	hold_reply(conn, reply);
 	if (reply->has_value) /* a moving average over eight */

@@ -9,6 +9,7 @@
 #include "server/store/cleaner/saved_items.h"
 #include "server/store/request/sketch.h"
 #include "server/store/state/attach.h"
+#include "server/store/state/id_times.h"
 #include "server/store/state/ids.h"
 #include "server/store/state/ids_note.h"
 #include "server/store/state/losses.h"
@@ -456,8 +457,10 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	}
 	const struct window_reading written = store_written(store);
 	windows_init(&store->windows, &written);
+	id_times_init(store);
 	keeper_init(store);
 	cleaner_init(store);
+	samples_init(store);
 	open_settle(store);
 	loader_open(store);
 	*out = store;
@@ -504,8 +507,10 @@ void store_close(struct store *store)
 	rebuild_cancel(store);
 	if (store->stripe_count) {
 		loader_close(store);
+		samples_fini(store);
 		cleaner_fini(store);
 		keeper_fini(store);
+		id_times_fini(store);
 		windows_fini(&store->windows);
 		stripes_fini(store);
 	}

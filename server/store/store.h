@@ -43,8 +43,10 @@
 #include "server/store/end.h"
 #include "server/store/flush.h"
 #include "server/store/promotion.h"
+#include "server/store/sample.h"
 #include "server/store/tuning.h"
 #include "server/store/views.h"
+#include "server/store/walk.h"
 
 #define STORE_KEY_MAX 250 /* bytes */
 /* A record of at most so many bytes, and of at most this part of a segment, gets a slot; a longer one gets an extent. */
@@ -76,6 +78,8 @@ struct store_config {
 	/* The longest record that gets a slot, in bytes: STORE_SLOT_RECORD_LEAST or more. 0, which any flash that is kept needs:
 	   slot_record_max (state/sizing.h). */
 	uint64_t slot_record_bytes;
+
+	struct store_sample_sink samples; /* NULL in it: none are taken. Its context outlives the store */
 
 	const char *flash_path; /* NULL: a cache in DRAM alone, and everything below is ignored */
 	struct dev *flash_device; /* used in place of the file (seg_config.device); then flash_path is its name */
@@ -318,6 +322,11 @@ struct store_request {
 	/* INCR, DECR: the new number. SET .. CAS: bytes of the value that is there now, or that was not stored. */
 	uint64_t number;
 	bool made; /* with options: the object was vivified */
+	/* Filled in when done is called, else undefined: flash reads that were made for it, 255 at the most; when the drive
+	   got the first one that it waited for and when the last one was answered, by the store's clock. from is 0 for a
+	   request that waited for no read, and UINT64_MAX if the drive got none; to is UINT64_MAX if it gave up waiting. */
+	uint8_t flash_reads;
+	uint64_t flash_from_ns, flash_to_ns;
 	struct store_lookup *lookup; /* private: flash reads under way */
 	uint64_t ticket; /* private: of the journal, which the answer waits for ... */
 	struct store_request *next_parked; /* ... in this list */
@@ -372,44 +381,6 @@ void store_value_release(struct store_worker *worker, struct store_value *value)
  * of bytes, or two segments.
  */
 FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
-
-/* ---- walking over all objects ---------------------------------------------------------------- */
-
-/* An object as a walk meets it. */
-struct store_seen {
-	const char *key; /* valid during the call */
-	uint8_t key_length;
-	bool fetched, from_flash;
-	uint32_t value_length;
-	uint32_t client_flags;
-	int64_t expires; /* wall seconds, -1: never */
-	int64_t accessed; /* wall seconds of the last access; of flash objects coarse, up to their write there */
-	uint64_t cas;
-	unsigned class; /* of store_class_status; of a flash object the class that it would have in DRAM */
-	uint32_t bytes; /* of the item in DRAM, header and key included; of a flash object as it would be there */
-};
-
-/*
- * Calls see() for each live object: DRAM first, stripe by stripe, then, with flash, each segment with large reads. The
- * walk holds no lock and no pin during see(), so see() may take as long as a slow client and may call the store. see()
- * returns false to stop. An object that moves between the tiers meanwhile may be seen twice or not at all; one that
- * stays in its tier is seen once. Any thread except a worker's, as the walk waits for the device and takes 0.1 us or
- * more for an object; several walks at a time may run. Sleeps as struct store_crawler says. FS_OK, also when stopped;
- * FS_ENOMEM: the walk ended early; FS_EIO: a segment or a record could not be read, all others were. (memcached:
- * lru_crawler metadump.)
- */
-FS_MUST_CHECK int store_walk(struct store *store, bool flash,
-			     bool (*see)(void *context, const struct store_seen *object), void *context);
-
-#define STORE_SIZE_STEP 32u
-#define STORE_SIZE_FINE (1u << 20)
-/*
- * For stats sizes: counts the objects in DRAM by size (store_seen's bytes), by a walk over DRAM of some 50 ns an
- * object. Then it calls see() for each size that occurs, ascending: bytes is a multiple of STORE_SIZE_STEP up to
- * STORE_SIZE_FINE, and a size class's above. FS_OK or FS_ENOMEM. With many objects it is long for a worker's thread.
- */
-FS_MUST_CHECK int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t bytes, uint64_t objects),
-				    void *context);
 
 /* ---- size classes ---------------------------------------------------------------------------- */
 
@@ -502,8 +473,10 @@ struct store_status {
 	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
 	uint64_t hash_buckets;
 	uint64_t curr_items, curr_bytes; /* both tiers */
-	uint64_t hot_bytes, hot_threshold_bytes, copy_bytes; /* copy_bytes: of clean copies, in dram_bytes too */
-	double copy_share; /* of memory_limit that they may take now; 0: none are made */
+	/* copy_*: of clean copies, which are in dram_bytes and dram_items too; but copy_share: of memory_limit, what they may
+	   take now; 0: none are made */
+	uint64_t hot_bytes, hot_threshold_bytes, copy_bytes, copy_items;
+	double copy_share;
 	/* losses_bytes: of journal and rebuild; promotion_bytes: what promotion needs beside copies */
 	uint64_t plan_bytes, staging_bytes, reader_bytes, classifier_bytes, losses_bytes, promotion_bytes;
 	uint64_t candidates, candidate_bytes; /* in DRAM, waiting for a plan */

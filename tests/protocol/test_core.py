@@ -81,6 +81,7 @@ def leave_secrets(open_client, flash=True):
         for key in keys[:100]:
             writer.set(key, VALUE)
     assert writer.set(b"in-memory", VALUE * 100) == b"STORED\r\n"
+    assert any(b"key=" + KEY_MARK in line for line in writer.all(b"stats hotkeys 100\r\n").split(b"STAT "))
     slow.send(b"get in-memory\r\n" * 100)
     half.send(b"set half 0 0 100000\r\n" + VALUE * 50)
     assert writer.ask(b"mn\r\n") == b"MN\r\n"

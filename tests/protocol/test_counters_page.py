@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from helpers import fill_turn, until
+
 PAGE = pathlib.Path(__file__).parents[2] / "packaging" / "doc" / "counters.md"
 
 
@@ -61,3 +63,26 @@ def test_what_is_of_nothing(start):
     for name in "precision", "recall", "positive_share", "admitted_share", "read_once_share", "model_hits":
         assert classifier[name] == "nan", name
     assert {value for name, value in latency.items() if not name.endswith("_count")} == {"nan"}
+
+
+def general(name):
+    """The name by which the page stands for rows of one kind."""
+    name = re.sub(r"^(requests|bytes|reads):(1m|10m):", "MEASURE:WINDOW:", name)
+    name = re.sub(r"^[^:]+:(dram|flash):", "APPLICATION:TIER:", name)
+    return re.sub(r"^\d+$", "NUMBER", re.sub(r"(?<=WINDOW:)\d+$", "RANK", name))
+
+
+@pytest.mark.parametrize("report", ["hotkeys", "slow", "contents"])
+def test_reports_with_rows_of_a_kind(start, flash_options, report):
+    """Their tables aren't generated: neither has a row that the other lacks, and the page has none twice."""
+    with start(*flash_options, "--slow-log-threshold", "1us").client() as client:
+        client.all(b"get a-key\r\n" * 1000)
+        until(lambda: client.count("slow_requests"), "a slow request")
+        if report == "contents":
+            fill_turn(client)
+            until(lambda: "(all):flash:samples" in client.stats(b"contents"), "a sample of flash")
+        rows = {general(name) for name in client.stats(report.encode())}
+    section = re.search(rf"(?ms)^## stats {report}\n(.*?)(?=^## )", PAGE.read_text(encoding="utf-8"))[1]
+    named = [name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`([^`]+)`", line.split("|")[1])]
+    assert sorted(named) == sorted(set(named))
+    assert set(named) == rows

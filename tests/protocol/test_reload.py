@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "sim"))
 import endurance  # noqa: E402
 
 DEFAULTS = {"admission": "all", "flash-write-limit": "0", "flash-write-ratio": "0.2", "hot-fraction": "0.7", "flash-read-timeout": "1s", "promote-miss-cost": "50",
-            "verbose": "0"}
+            "verbose": "0", "hotkeys": "keys", "slow-log-threshold": "0", "slow-log-keys": "no"}
 
 
 def without_time(line):
@@ -109,17 +109,19 @@ def test_what_needs_a_restart_is_named(reloaded):
 def test_what_changes_is_told_and_shown(reloaded):
     """Every reloadable option: a line each, and "stats settings" shows the new value."""
     reloaded.write("memory-limit = 8m\n", admission="second-hit", flash_write_limit="5m", flash_write_ratio="1.5", hot_fraction="0.5",
-                   flash_read_timeout="250ms", promote_miss_cost="7.5", verbose="2")
+                   flash_read_timeout="250ms", promote_miss_cost="7.5", verbose="2", hotkeys="hashes",
+                   slow_log_threshold="1500us", slow_log_keys="yes")
     # On the command line -m is 4: that stays.
     lines = reloaded.reload("admission")
     assert sorted(line for line in lines if "->" in line) == sorted([
         "notice: verbose: 0 -> 2", "notice: flash-write-limit: 0 -> 5m/s", "notice: flash-write-ratio: 0.2 -> 1.5",
         "notice: flash-read-timeout: 1s -> 250ms", "notice: promote-miss-cost: 50 -> 7.5",
-        "notice: hot-fraction: 0.7 -> 0.5", "notice: admission: all -> second-hit"])
+        "notice: hot-fraction: 0.7 -> 0.5", "notice: admission: all -> second-hit", "notice: hotkeys: keys -> hashes",
+        "notice: slow-log-threshold: 0 -> 1500us", "notice: slow-log-keys: no -> yes"])
     shown = reloaded.settings()
     assert [shown[name] for name in ("admission", "flash_write_limit", "flash_write_ratio", "hot_fraction", "flash_read_timeout",
-                                     "promote_miss_cost", "verbosity", "maxbytes")] == [
-        "second-hit", "5m/s", "1.5", "0.5", "250ms", "7.5", "2", str(4 << 20)]
+                                     "promote_miss_cost", "verbosity", "hotkeys", "slow_log_threshold", "slow_log_keys", "maxbytes")] == [
+        "second-hit", "5m/s", "1.5", "0.5", "250ms", "7.5", "2", "hashes", "1500us", "yes", str(4 << 20)]
 
 
 def test_a_drive_s_endurance_is_a_limit(reloaded):

@@ -19,6 +19,7 @@ pyte = pytest.importorskip("pyte")
 
 TOP = str(pathlib.Path(flashield_command()).resolve().parent / "flashield-top")
 FAST = ["--interval", "100ms"]
+OTHER_REPORTS = 8  # that are asked for beside the general one
 UNITS = {"": 1, "k": 1e3, "M": 1e6, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "B": 1, "%": 0.01}
 
 pytestmark = pytest.mark.skipif(not os.path.exists(TOP), reason=f"{TOP} is not built")
@@ -238,7 +239,7 @@ def test_once_without_a_server(server, why):
     ([b"STAT pid 1\r\n" * 9000], "a report of more than"),
     ([b"STAT " + b"a" * 100000], "a line of more than"),
     ([b"CLIENT_ERROR unauthenticated\r\n"], "CLIENT_ERROR unauthenticated"),
-    ([b"STAT pid 1\r\nEND\r\n" * 7], "more answers than questions"),
+    ([b"STAT pid 1\r\nEND\r\n" * 30], "more answers than questions"),
     ([], "no answer within"),
 ])
 def test_a_server_that_sends_garbage_is_named_and_tried_again(pieces, shown):
@@ -252,17 +253,26 @@ def test_control_characters_in_names_and_reasons_do_not_reach_the_terminal():
     with Liar(b"STAT pid 1\r\nSTAT uptime 5\r\nSTAT get_hits 3\r\nSTAT version \x1b[31m\r\nEND\r\n",
               b"STAT flash_enabled 1\r\nSTAT flashield_version \x07\x1bc\r\nEND\r\n",
               b"STAT model svm\r\nSTAT reason \x1b]0;owned\x07\r\nEND\r\n",
-              b"STAT \x1b[2Jevil\x9b\xff:get_count 5\r\nEND\r\nERROR\r\nERROR\r\n") as liar:
+              b"STAT \x1b[2Jevil\x9b\xff:get_count 5\r\nEND\r\nERROR\r\nERROR\r\n",
+              b"STAT requests:1m:1 key=\x1b[2Jhot\x9b requests=5\r\nSTAT requests:1m:total 5\r\nEND\r\n",
+              b"STAT 1 at=5 cmd=get key=\x1b[2Jlate\x9b total_us=5\r\nEND\r\n",
+              b"STAT \x1b[2Jfull\x9b:dram:objects 5\r\nSTAT (all):dram:size \x1b[2u\x9b=5\r\nEND\r\n") as liar:
         with Screen(*FAST, "--view", "apps", liar.address) as screen:
             screen.shows("?[2Jevil??")
             screen.child.send("3")
             screen.shows("?]0;owned?")
+            screen.child.send("7")
+            screen.shows("?[2Jhot?")
+            screen.child.send("8")
+            screen.shows("?[2Jlate?")
+            screen.child.send("9")
+            screen.shows("?[2Jfull?", "?[2u?")
             assert b"\x07" not in screen.raw and b"\x1bc" not in screen.raw and b"\x9b" not in screen.raw
 
 
 def test_counters_that_go_back_and_numbers_that_are_none():
     rows = b"STAT pid 1\r\nSTAT uptime 5\r\nSTAT get_hits %s\r\nSTAT get_misses 1\r\nSTAT cmd_set -7\r\nSTAT bytes 1e400\r\nEND\r\n"
-    refused = b"ERROR\r\n" * 5
+    refused = b"ERROR\r\n" * OTHER_REPORTS
 
     class Falling(Liar):
         def serve(self):
@@ -344,7 +354,10 @@ def sorted_by(screen):
 def test_views_keys_and_sorting(load):
     with Screen(*FAST, address(load)) as screen:
         for key, shown in [("2", "Segments"), ("3", "precision"), ("4", "p99"), ("5", "Applications"), ("6", "Servers"),
-                           ("h", "quit"), (" ", "Servers"), ("\t", "Hit ratio"), ("\x1b\t", "Servers"), ("5", "shop")]:
+                           ("7", "Keys by requests"), ("8", "none was slow"), ("9", "Contents, about"),
+                           ("h", "quit"), (" ", "Contents, about"), ("\t", "Hit ratio"), ("\x1b\t", "Contents, about"), ("7", "last minute"),
+                           ("w", "last 10 minutes"),
+                           ("5", "shop")]:
             screen.child.send(key)
             screen.shows(shown)
         # By gets per second shop and feed are equal, by name feed comes first, by hits shop.

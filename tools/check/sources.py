@@ -20,6 +20,8 @@ STORE_FLUSH = "server/store/flush.h"  # the same
 STORE_PROMOTION = "server/store/promotion.h"  # likewise
 STORE_CRAWLER = "server/store/crawler.h"  # likewise
 STORE_TUNING = "server/store/tuning.h"  # likewise
+STORE_WALK = "server/store/walk.h"  # and this
+STORE_SAMPLE = "server/store/sample.h"  # and this
 OUTLOOK = "server/store/outlook.h"  # what a start would do, for the inspector alone
 STORE_STATE = ["server/store/state", STORE] + ENGINE
 STORE_DRAM = ["server/store/dram"] + STORE_STATE
@@ -38,13 +40,15 @@ EDGES = {
     "classifier": ["classifier", "conf", "base/metrics", "base"],
     "flashindex": ["flashindex", "conf", "base/metrics", "base"],
     "segments": ["segments", "conf", "base/metrics", "base"],
-    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_CRAWLER, STORE_TUNING] + ENGINE,
+    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_CRAWLER, STORE_TUNING, STORE_WALK, STORE_SAMPLE] + ENGINE,
     VIEWS: [],
     STORE_END: [],
     STORE_FLUSH: ["base"],
     STORE_CRAWLER: ["base"],
     STORE_PROMOTION: [],
     STORE_TUNING: ["classifier", "conf", "base"],
+    STORE_WALK: ["base"],
+    STORE_SAMPLE: [],
     "server/store/state": STORE_STATE,
     "server/store/dram": STORE_DRAM,
     "server/store/cleaner": STORE_CLEANER,

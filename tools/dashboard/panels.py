@@ -77,6 +77,8 @@ ROWS = [
               colors=KIND_COLORS, log=True),
         graph("Latency: 99.9th percentile", "s", {"{{kind}}": quantile(0.999)},
               "One request in a thousand takes longer. A level of --flash-read-timeout means that the drive stalls.", colors=KIND_COLORS, log=True),
+        graph("Slow requests", "ops", {"{{instance}}": "rate(flashield_slow_requests_total{@}[%])"},
+              "Requests per second that took --slow-log-threshold or longer; nothing while that is 0. stats slow tells which, and where their time went."),
         graph("Uptime", "s", {"{{instance}}": "time() - flashield_start_time_seconds{@}"},
               "A fall to zero is a restart; after each the cache is cold, and its hit ratio grows again."),
     ]),
@@ -240,6 +242,22 @@ ROWS = [
         graph("Misses by application", "ops", {
             "{{application}}": by_application("gets", MISSES) + " " + of_the_ten("gets", MISSES),
         }, "Keys per second that were not found: who would profit from a larger cache, or asks for what nobody stores.", stack=True),
+        graph("Share of the hottest keys", "percentunit", {
+            "{{instance}}, the hottest by {{by}}": 'flashield_hotkeys_share_ratio{@,keys="1"}',
+            "{{instance}}, the ten hottest by {{by}}": 'flashield_hotkeys_share_ratio{@,keys="10"}',
+        }, "Share of the last minute's requests, value bytes and flash reads that one key has, and ten. One key with a large share is the limit of "
+           "its node, however many nodes there are: stats hotkeys names it.", maximum=1),
+        graph("Bytes of objects by application", "bytes", {
+            "{{application}}": "sum by (application) (flashield_application_item_bytes{@}) and on (application) "
+                               "topk(10, sum by (application) (flashield_application_item_bytes{@} @ end()))",
+        }, "What the ten applications with most have in DRAM and on flash together, estimated from samples: who the cache is full of.", stack=True),
+        graph("Objects in DRAM by value size", "short", {
+            "up to {{up_to}}": 'sum by (up_to) (flashield_contents_items{@,tier="dram",measure="size"}) > 0',
+        }, "Objects in DRAM by the bytes of their values, estimated from samples; a bucket lacks what is in lower ones.", stack=True),
+        graph("Objects in DRAM by idle time", "short", {
+            "up to {{up_to}}": 'sum by (up_to) (flashield_contents_items{@,tier="dram",measure="idle"}) > 0',
+        }, "Objects in DRAM by the time since their last access, estimated from samples. Most of them idle for long: DRAM holds more than is used.",
+              stack=True),
     ]),
     ("Connections", [
         graph("Connections", "short", {

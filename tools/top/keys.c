@@ -99,6 +99,9 @@ enum key_effect keys_take(struct display *display, int key, unsigned servers, un
 		display->sort = (display->sort + 1) % APP_COLUMNS;
 		display->scroll = 0;
 		return KEY_DRAW;
+	case 'w':
+		display->window = (display->window + 1) % HOT_WINDOWS;
+		return KEY_DRAW;
 	case 'r':
 		return KEY_RESET;
 	case 0x0c: /* Ctrl-L */

@@ -64,6 +64,51 @@ static void print_apps(const struct basis *basis, FILE *out)
 	}
 }
 
+static void print_hot_keys(const struct model *model, FILE *out)
+{
+	static const char *const measures[HOT_MEASURES] = { "requests", "bytes", "reads" };
+
+	for (unsigned i = 0; i < model->count; i++) {
+		const struct server *server = &model->servers[i];
+
+		if (!server_answers(server))
+			continue;
+		for (int by = 0; by < HOT_MEASURES; by++) {
+			const struct hot_keys *keys = &server->track.now.hot[by][HOT_MINUTE];
+
+			for (unsigned rank = 0; rank < HOT_KEYS && keys->key[rank].name[0]; rank++) {
+				fprintf(out, "hot_key %s by=%s rank=%u", keys->key[rank].name, measures[by], rank + 1);
+				for (int m = 0; m < HOT_MEASURES; m++)
+					print_pair(measures[m], keys->key[rank].amount[m], out);
+				fprintf(out, " server=%s\n", server->peer.address);
+			}
+		}
+	}
+}
+
+static void print_contents(const struct model *model, FILE *out)
+{
+	static const char *const tiers[TIERS] = { "dram", "flash" };
+	static const char *const amounts[CONTENT_AMOUNTS] = { "objects", "bytes", "value_bytes" };
+
+	for (unsigned i = 0; i < model->count; i++) {
+		const struct server *server = &model->servers[i];
+		const struct sample *sample = &server->track.now;
+
+		for (unsigned n = 0; server_answers(server) && n < sample->content_count; n++)
+			for (int tier = 0; tier < TIERS; tier++) {
+				const double *amount = sample->contents[n].amount[tier];
+
+				if (isnan(amount[CONTENT_OBJECTS]))
+					continue;
+				fprintf(out, "contents %s tier=%s", sample->contents[n].name, tiers[tier]);
+				for (int a = 0; a < CONTENT_AMOUNTS; a++)
+					print_pair(amounts[a], amount[a], out);
+				fprintf(out, " server=%s\n", server->peer.address);
+			}
+	}
+}
+
 static void print_texts(const struct sample *sample, FILE *out)
 {
 	const struct {
@@ -117,6 +162,8 @@ void once_print(const struct model *model, FILE *out)
 		}
 	print_timings(&model->all.basis, out);
 	print_apps(&model->all.basis, out);
+	print_hot_keys(model, out);
+	print_contents(model, out);
 	if (model->count > 1)
 		print_servers(model, out);
 }

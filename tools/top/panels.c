@@ -9,6 +9,13 @@ bool panel_knows(const struct screen *screen, enum figure figure)
 	return !isnan(screen->figures[figure]);
 }
 
+bool panel_is_chosen(const struct screen *screen, unsigned server)
+{
+	unsigned chosen = screen->display->chosen;
+
+	return (chosen == 0 || chosen == server + 1) && screen->model->servers[server].track.has_now;
+}
+
 bool panel_has_flash(const struct screen *screen)
 {
 	return screen->summary->basis.value[FIELD_flash_enabled] > 0;

@@ -39,10 +39,13 @@ void sample_clear(struct sample *sample)
 	for (int i = 0; i < TIMINGS; i++)
 		for (int j = 0; j < TIMING_PARTS; j++)
 			sample->timing[i][j] = NAN;
+	for (int i = 0; i < HOT_MEASURES; i++)
+		for (int j = 0; j < HOT_WINDOWS; j++)
+			sample->hot[i][j].seconds = sample->hot[i][j].total = NAN;
 }
 
 /* A finite number with nothing behind it; NAN for all other texts. Decision values may be negative. */
-static double number(const char *text)
+double sample_number(const char *text)
 {
 	char *rest;
 	double value;
@@ -62,7 +65,7 @@ static void take_field(struct sample *sample, enum report report, const char *na
 
 		if (!own && !(also && isnan(sample->value[i])))
 			continue;
-		taken = number(value);
+		taken = sample_number(value);
 		/* Only the threshold is a decision value; any other negative value is damaged. */
 		if (taken >= 0 || i == FIELD_threshold)
 			sample->value[i] = taken;
@@ -77,8 +80,8 @@ static void take_timing(struct sample *sample, const char *name, const char *val
 		if (strncmp(name, timing_names[i], length) != 0 || name[length] != '_')
 			continue;
 		for (int j = 0; j < TIMING_PARTS; j++)
-			if (strcmp(name + length + 1, part_names[j]) == 0 && number(value) >= 0)
-				sample->timing[i][j] = number(value);
+			if (strcmp(name + length + 1, part_names[j]) == 0 && sample_number(value) >= 0)
+				sample->timing[i][j] = sample_number(value);
 	}
 }
 
@@ -109,11 +112,11 @@ static void take_app(struct sample *sample, const char *name, const char *value)
 	if (length == 0)
 		return;
 	for (int i = 0; i < APP_COUNTS; i++) {
-		if (strcmp(colon + 1, app_rows[i]) != 0 || !(number(value) >= 0))
+		if (strcmp(colon + 1, app_rows[i]) != 0 || !(sample_number(value) >= 0))
 			continue;
 		app = app_of(sample, name, length < APP_NAME_BYTES ? length : APP_NAME_BYTES - 1);
 		if (app)
-			app->count[i] = number(value);
+			app->count[i] = sample_number(value);
 	}
 }
 
@@ -144,6 +147,12 @@ void sample_row(struct sample *sample, enum report report, const char *name, con
 		take_app(sample, name, value);
 	else if (report == REPORT_LATENCY)
 		take_timing(sample, name, value);
+	else if (report == REPORT_HOTKEYS)
+		sample_hot_row(sample, name, value);
+	else if (report == REPORT_SLOW)
+		sample_slow_row(sample, name, value);
+	else if (report == REPORT_CONTENTS)
+		sample_contents_row(sample, name, value);
 	else
 		take_field(sample, report, name, value);
 	take_text(sample, report, name, value);

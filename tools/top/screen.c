@@ -41,6 +41,9 @@ static const struct {
 	[VIEW_LATENCY] = { "Latency", { PANEL(latency), PANEL(traffic), BREAK(history) } },
 	[VIEW_APPS] = { "Apps", { PANEL(apps) } },
 	[VIEW_SERVERS] = { "Servers", { PANEL(servers), PANEL(history) } },
+	[VIEW_KEYS] = { "Keys", { PANEL(hot_requests), PANEL(hot_bytes), BREAK(hot_reads) } },
+	[VIEW_SLOW] = { "Slow", { PANEL(slow) } },
+	[VIEW_CONTENTS] = { "Contents", { PANEL(histograms), PANEL(contents) } },
 };
 
 /* ---- the edges --------------------------------------------------------------------------------- */
@@ -83,18 +86,18 @@ static void head(const struct screen *screen, const struct pane *pane)
 
 static void tabs(const struct screen *screen, const struct pane *pane, int row)
 {
-	int column = 1;
+	int column = 1, gap = pane->columns >= 90 ? 2 : 1;
 
 	for (int i = 0; i < VIEWS; i++) {
 		bool chosen = i == (int)screen->display->view;
 		char text[32];
 
 		/* Names without room become numbers. */
-		if (chosen || pane->columns >= 70)
+		if (chosen || pane->columns >= 80)
 			snprintf(text, sizeof(text), "%d %s", i + 1, views[i].name);
 		else
 			snprintf(text, sizeof(text), "%d", i + 1);
-		column = pane_text(pane, row, column, chosen ? STYLE_CHOSEN : STYLE_DIM, text) + 2;
+		column = pane_text(pane, row, column, chosen ? STYLE_CHOSEN : STYLE_DIM, text) + gap;
 	}
 }
 
@@ -129,8 +132,9 @@ static void foot(const struct screen *screen, const struct pane *pane, int row)
 		return;
 	}
 	pane_fill(&line, 0, STYLE_EDGE);
-	snprintf(text, sizeof(text), " q quit  h help  Tab view  p pause  +/- interval  r reset%s%s",
-		 screen->model->count > 1 ? "  n server" : "", screen->display->view == VIEW_APPS ? "  s sort" : "");
+	snprintf(text, sizeof(text), " q quit  h help  Tab view  p pause  +/- interval  r reset%s%s%s",
+		 screen->model->count > 1 ? "  n server" : "", screen->display->view == VIEW_APPS ? "  s sort" : "",
+		 screen->display->view == VIEW_KEYS ? "  w window" : "");
 	pane_text(&line, 0, 0, STYLE_EDGE, text);
 }
 
@@ -165,13 +169,14 @@ static void help(const struct pane *pane)
 {
 	static const char *const lines[] = {
 		"q           quit",
-		"1 ... 6     a view; Tab and Shift-Tab: the next, the one before",
+		"1 ... 9     a view; Tab and Shift-Tab: the next, the one before",
 		"n           the next server, then all of them (with several servers)",
 		"p           pause and go on: nothing is asked for meanwhile",
 		"+ -         a longer, a shorter interval",
 		"r           totals count from now on; the server's own counters stay",
 		"s           sort applications by the next column (marked *)",
 		"Up Down     scroll applications; PgUp PgDn a page",
+		"w           hot keys of the last minute, or of the last ten minutes",
 		"h ?         this help; any key leaves it",
 		"",
 		"now         since the last poll; \"-\" is not known",

@@ -19,7 +19,18 @@
 #include "tools/top/canvas.h"
 #include "tools/top/model.h"
 
-enum view { VIEW_OVERVIEW, VIEW_FLASH, VIEW_MODEL, VIEW_LATENCY, VIEW_APPS, VIEW_SERVERS, VIEWS };
+enum view {
+	VIEW_OVERVIEW,
+	VIEW_FLASH,
+	VIEW_MODEL,
+	VIEW_LATENCY,
+	VIEW_APPS,
+	VIEW_SERVERS,
+	VIEW_KEYS,
+	VIEW_SLOW,
+	VIEW_CONTENTS,
+	VIEWS
+};
 
 /* Columns of the applications' table that it can be sorted by. */
 enum app_column {
@@ -40,6 +51,7 @@ struct display {
 	unsigned chosen; /* 0: all servers; else one of them, from 1 */
 	enum app_column sort;
 	unsigned scroll; /* first row of a table that is shown */
+	enum hot_window window; /* of the hottest keys */
 	bool paused, help;
 	int64_t interval_us;
 };

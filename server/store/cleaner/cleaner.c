@@ -258,6 +258,7 @@ bool cleaner_step(struct store *store)
 	if (!busy) {
 		load_filters_step(store);
 		units_step(store);
+		samples_flash_step(store);
 	}
 	busy |= seg_allocate(store->segments, cleaner_pauses_allocation, store);
 	busy |= mover_step(store);

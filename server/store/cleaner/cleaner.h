@@ -72,6 +72,10 @@ void tables_resume(struct store *store);
 /* tables.c. Counts the bytes of that index as those of the store's, for a judgement before it is made. */
 void tables_account_of(struct store *store, const struct fidx *index);
 
+/* sample.c. Make and free the data of samples, if config.samples asks for them. The stripes exist; no thread runs. */
+void samples_init(struct store *store);
+void samples_fini(struct store *store);
+
 /* load_filters.c. Returns the segments whose filters are still to be looked for on flash. Any thread. */
 uint32_t load_filters_left(const struct store *store);
 /* units.c. Returns the filter units in memory; 0 without --filter-units. Any thread. */

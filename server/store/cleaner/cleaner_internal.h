@@ -122,6 +122,8 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 /* Does a round over DRAM and flash in proportion, some thousand objects of each at the most. True: it did something.
    Keeper. */
 bool evict_round(struct store_context *context, uint64_t want_free);
+/* Returns the number of stripes that can have objects, the first ones. Any thread. */
+uint32_t evict_stripes_in_use(const struct store *store);
 /* Does the flash take writes, and are there fewer candidates, planned ones included, than eviction spares? Any thread. */
 bool evict_wants_candidates(const struct store *store);
 /* Are most bytes in DRAM candidates or planned, so that a search for others is in vain? Any thread. */
@@ -152,6 +154,13 @@ void pace_plan_step(void *store);
 void pace_write(struct store *store, uint64_t began_ms, double part);
 /* Tells the kernel how to schedule the calling thread, the cleaner's. */
 void pace_thread(struct store *store);
+
+/* ---- sample.c -------------------------------------------------------------------------------- */
+
+/* Gives out some objects of DRAM, if it is time for that. Each stripe is held for some microseconds. Keeper. */
+void samples_dram_step(struct store *store, uint64_t now_ms);
+/* Gives out an object on flash, if it is time for one; waits for the device. Cleaner, when it has nothing else to do. */
+void samples_flash_step(struct store *store);
 
 /* ---- crawl.c --------------------------------------------------------------------------------- */
 

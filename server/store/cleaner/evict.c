@@ -197,7 +197,7 @@ static void evict_free_garbage(struct eviction *round)
 }
 
 /* With more stripes than tags only as many stripes have objects as there are tags. */
-static uint32_t evict_stripes_in_use(const struct store *store)
+uint32_t evict_stripes_in_use(const struct store *store)
 {
 	return store->index && store->stripe_count > 1u << store->tag_bits ? 1u << store->tag_bits
 									   : store->stripe_count;

@@ -13,6 +13,7 @@
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/dram/share.h"
 #include "server/store/state/attach.h"
+#include "server/store/state/id_times.h"
 
 #define WATCH_MS 250
 #define WATCH_SHARE 64 /* of -m: so much allocated since the last look is a reason for another */
@@ -92,6 +93,7 @@ void store_tick(struct store *store)
 
 	store_apply_due_flush(store, store_now_seconds(store, clk_now_us(store->clock)));
 	kept_alive(store);
+	id_times_note(store);
 	if (now_ms > keeper->ticked_at_ms)
 		keeper_tick_rates(store, (double)(now_ms - keeper->ticked_at_ms) / 1000);
 	keeper->ticked_at_ms = now_ms;
@@ -160,6 +162,7 @@ bool keeper_step(struct store *store)
 	bool busy;
 
 	keeper_do_duties(store, now_ms);
+	samples_dram_step(store, now_ms);
 	busy = keeper_crawl(store, now_ms);
 	busy |= keeper_compact(store, now_ms);
 	busy |= store->index && store->config.evict && evict_excess_hot(store);

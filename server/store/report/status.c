@@ -123,6 +123,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->candidate_bytes = candidate_total(store);
 	out->hot_bytes = store_hot_bytes(store);
 	out->copy_bytes = copies_bytes(store);
+	out->copy_items = copies_count(store);
 	out->copy_share = copies_share(store);
 	out->promotion_bytes = atomic_load(&store->promotion_bytes);
 	out->hot_threshold_bytes = store_hot_threshold(store);

@@ -83,5 +83,9 @@ bool store_execute(struct store_worker *worker, struct store_request *request)
 	count_result(&worker->context, request, false);
 	if (request->op != STORE_GET || action.garbage_count)
 		action_finish(&action);
-	return __builtin_expect(store->losses == NULL, 1) || !request_park(worker, request, key.tag);
+	if (__builtin_expect(store->losses == NULL, 1))
+		return true;
+	request->flash_reads = 0;
+	request->flash_from_ns = 0;
+	return !request_park(worker, request, key.tag);
 }

@@ -186,6 +186,7 @@ void lookup_on_read(struct store_lookup *lookup)
 		lookup_give_up(lookup);
 		return;
 	}
+	lookup_note_times(lookup, lookup->read->read.answered_ns);
 	if (lookup->made)
 		lookup->pages += lookup->read->read.pages;
 	if (!lookup->extent_read)

@@ -64,6 +64,9 @@ static void lookup_end(struct store_lookup *lookup)
 		reads_leave(lookup);
 	must(request->lookup == lookup && worker->pending > 0);
 	request->lookup = NULL;
+	request->flash_from_ns = lookup->from_ns ? lookup->from_ns : UINT64_MAX;
+	request->flash_to_ns = lookup->to_ns;
+	request->flash_reads = lookup->reads < UINT8_MAX ? (uint8_t)lookup->reads : UINT8_MAX;
 	worker->pending--;
 	lookup_free(lookup);
 	if (__builtin_expect(worker->context.store->losses == NULL, 1) || !request_park(worker, request, tag))

@@ -46,6 +46,14 @@ static inline void lookup_uncount_read(struct store_lookup *lookup)
 	lookup->reads--;
 }
 
+/* Notes when the drive got the read that the lookup waits for, and that it was answered at to_ns. */
+static inline void lookup_note_times(struct store_lookup *lookup, uint64_t to_ns)
+{
+	if (lookup->from_ns == 0)
+		lookup->from_ns = lookup->read->read.sent_ns;
+	lookup->to_ns = to_ns;
+}
+
 /* Returns how long a request may wait for flash, in us: --flash-read-timeout. */
 static inline uint64_t timeout_us(const struct store_worker *worker)
 {

@@ -25,6 +25,7 @@ struct store_lookup {
 	struct store_request *request;
 	struct flash_read *read; /* the read that it waits for, or looks at; NULL: neither */
 	uint64_t started_us;
+	uint64_t from_ns, to_ns; /* store_request's flash_from_ns, or 0, and flash_to_ns */
 	uint64_t position; /* of the read under way, in its segment */
 	uint32_t magic; /* LOOKUP_MAGIC from lookup_new to lookup_free */
 	unsigned matches, at; /* pinned matches; the one that is being read */

@@ -167,6 +167,7 @@ static void worker_time_out(struct store_lookup *lookup)
 {
 	must(lookup->magic == LOOKUP_MAGIC);
 	ctr_add(CTR_flash_read_timeouts, 1);
+	lookup_note_times(lookup, UINT64_MAX);
 	if (reads_leave(lookup) && lookup->made)
 		lookup_uncount_read(lookup);
 	lookup_give_up(lookup);

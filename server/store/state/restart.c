@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "server/store/state/id_times.h"
 #include "server/store/state/ids.h"
 #include "server/store/state/ids_note.h"
 #include "server/store/state/instance.h"
@@ -279,6 +280,7 @@ void store_claim(struct store *store, const char *name)
 		instance_note(folder, config->region_dir, name, config->flash_path ? config->flash_path : "");
 	if (config->state_dir)
 		ids_note_open(store, config->state_dir, name);
+	id_times_begin(store);
 	/* The note may be of no run with this flash. */
 	if (!store->without_flash[0])
 		return;

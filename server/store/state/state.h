@@ -56,6 +56,7 @@ struct stripe {
 struct item_link; /* dram/item.h */
 struct kept; /* attach.h */
 struct ids_note; /* ids_note.h */
+struct id_times; /* id_times.h */
 
 /* A thread's own share of the state: accounts in batches, randomness, an eviction hand. That thread alone touches
    it. */
@@ -151,6 +152,8 @@ struct store {
 	struct segments *segments;
 	struct clf *classifier; /* NULL without flash */
 	struct losses *losses; /* losses.h; NULL without --journal=sync */
+	struct id_times *id_times;
+	struct samples *samples; /* cleaner/sample.c; NULL: nobody wants samples */
 	struct ids_note *ids_note; /* NULL until store_claim, and without --state-dir */
 	struct rebuild *rebuild; /* cleaner/rebuild.c; NULL: none is under way. The cleaner's */
 	uint32_t rebuild_segments; /* of the rebuild, if there was one; constant after open, like nothing of the next */

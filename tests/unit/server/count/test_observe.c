@@ -12,9 +12,11 @@
 
 #include <pthread.h>
 
+#include "base/hash.h"
 #include "conf/conf.h"
 #include "server/admin/admin.h"
 #include "server/conn/conn.h"
+#include "server/count/hotkeys.h"
 #include "server/count/observe.h"
 
 #define REQUESTS 20000u
@@ -35,6 +37,7 @@ static void ask_as(const char *user, enum store_op op, enum store_result result,
 	assert_non_null(copy);
 	memcpy(copy, key, length);
 	request.key = copy;
+	request.hash = hash64(key, length, 0);
 	request.value.length = result == STORE_HIT ? 10 : 0;
 	request.value.from_flash = result == STORE_HIT && from_flash;
 	request.number = 7;
@@ -395,6 +398,43 @@ static void many_threads(void **state)
 	assert_int_equal(gets_of("(none)"), THREADS * ROUNDS);
 }
 
+/* ---- hot keys ---------------------------------------------------------------------------------- */
+
+static uint64_t heaviest(enum heavy_measure by, const char *key)
+{
+	struct heavy_list *list = hotkeys_read(by, HOTKEYS_MINUTE, 1);
+	uint64_t amount = 0;
+
+	assert_non_null(list);
+	if (list->count > 0 && list->rows[0].key[0] == strlen(key) &&
+	    memcmp(list->rows[0].key + 1, key, strlen(key)) == 0)
+		amount = list->rows[0].amount[by];
+	heavy_list_free(list);
+	return amount;
+}
+
+/* Each kind of request counts for its key, with and without an application; a value counts by its bytes when it is found or
+   stored, and reads by those that were made. */
+static void hot_keys_are_those_of_requests(void **state)
+{
+	struct store_request waited = { .op = STORE_GET, .key = "read", .key_length = 4, .hash = 3, .flash_reads = 2 };
+	struct conn conn = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		ask_as(NULL, i % 2 ? STORE_TOUCH : STORE_GET, STORE_MISS, "app:often", 9);
+		ask_as(NULL, STORE_SET, STORE_TOO_LARGE, "no-app", 6);
+		observe_waited(&conn, &waited, 0);
+	}
+	assert_in_range(heaviest(HEAVY_READS, "read"), REQUESTS, 3 * REQUESTS);
+	for (unsigned i = 0; i < REQUESTS; i++)
+		ask_as(NULL, STORE_SET, STORE_STORED, "a:stored", 8); /* 7 bytes each */
+	assert_in_range(heaviest(HEAVY_BYTES, "a:stored"), 5 * REQUESTS, 9 * REQUESTS);
+	for (unsigned i = 0; i < REQUESTS; i++)
+		ask_as(NULL, STORE_GET, STORE_HIT, "found", 5); /* 10 bytes each */
+	assert_in_range(heaviest(HEAVY_BYTES, "found"), 8 * REQUESTS, 12 * REQUESTS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +452,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(detail, begin, end),
 		cmocka_unit_test_setup_teardown(detail_forgets_at_a_reset, begin, end),
 		cmocka_unit_test_setup_teardown(many_threads, begin, end),
+		cmocka_unit_test_setup_teardown(hot_keys_are_those_of_requests, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,22 @@ static struct model *a_model(double value)
 		for (int i = 0; i < REPORTS; i++)
 			server->peer.sample.has[i] = true;
 		give(&server->peer.sample, REPORT_APPS, "shop:get_count", "1");
+		give(&server->peer.sample, REPORT_HOTKEYS, "requests:1m:total", "100");
+		give(&server->peer.sample, REPORT_HOTKEYS, "requests:1m:seconds", "10");
+		give(&server->peer.sample, REPORT_HOTKEYS, "requests:1m:1",
+		     "key=hot%20one requests=50 bytes=0 reads=0");
+		give(&server->peer.sample, REPORT_HOTKEYS, "bytes:1m:1",
+		     "key=large requests=1e300 bytes=1e300 reads=1");
+		give(&server->peer.sample, REPORT_HOTKEYS, "reads:10m:20", "hash=00ff requests=1 bytes=1 reads=1");
+		give(&server->peer.sample, REPORT_SLOW, "2",
+		     "at=1795727331 cmd=get status=found from=flash key=a%20slow%20one total_us=25000 together=3 peer=here");
+		give(&server->peer.sample, REPORT_SLOW, "1", "at=1e300 cmd=set hash=00ff total_us=1e300 queue_us=x");
+		give(&server->peer.sample, REPORT_CONTENTS, "(all):dram:objects", "2000");
+		give(&server->peer.sample, REPORT_CONTENTS, "(all):dram:size", "64=500 128=1500 more=0");
+		give(&server->peer.sample, REPORT_CONTENTS, "(all):dram:age", "10s=1e300 earlier=1");
+		give(&server->peer.sample, REPORT_CONTENTS, "(all):flash:ttl", "10s=0 never=0");
+		give(&server->peer.sample, REPORT_CONTENTS, "shop:dram:bytes", "1048576");
+		give(&server->peer.sample, REPORT_CONTENTS, "feed:flash:bytes", "1e300");
 		give(&server->peer.sample, REPORT_APPS, "a-name-that-is-longer-than-its-column:get_count", "1");
 		strcpy(server->peer.sample.reason,
 		       "a reason that is longer than a narrow terminal has columns, by far");
@@ -200,6 +216,27 @@ static void what_24_rows_of_80_columns_show(void **state)
 	screen_draw(&canvas, model, &display, 0, "12:34:56");
 	assert_true(shows("all of 2 servers"));
 	assert_true(shows("Connection refused"));
+	display.view = VIEW_KEYS;
+	screen_draw(&canvas, model, &display, 0, "12:34:56");
+	assert_true(shows("Keys by requests, last minute"));
+	assert_true(shows("hot%20one"));
+	assert_true(shows("50.0 %")); /* 50 of 100 */
+	display.window = HOT_TEN_MINUTES;
+	screen_draw(&canvas, model, &display, 0, "12:34:56");
+	assert_true(shows("Keys by requests, last 10 minutes"));
+	assert_true(shows("none were asked for"));
+	display.view = VIEW_SLOW;
+	screen_draw(&canvas, model, &display, 0, "12:34:56");
+	assert_true(shows("get found flash"));
+	assert_true(shows("25.0 ms"));
+	display.view = VIEW_CONTENTS;
+	canvas_resize(&canvas, 24, 80);
+	screen_draw(&canvas, model, &display, 0, "12:34:56");
+	assert_true(shows("9 Contents"));
+	assert_true(shows("64     25 %"));
+	assert_true(shows("128    75 %"));
+	assert_true(shows("2.00 k"));
+	assert_true(shows("1.00 MiB"));
 	model_destroy(model);
 }
 
@@ -210,16 +247,20 @@ static void keys_change_what_they_say(void **state)
 	(void)state;
 	assert_int_equal(keys_take(&display, 'q', 2, 3), KEY_QUIT);
 	assert_int_equal(keys_take(&display, 'x', 2, 3), KEY_NOTHING);
-	assert_int_equal(keys_take(&display, '7', 2, 3), KEY_NOTHING);
+	assert_int_equal(keys_take(&display, '0', 2, 3), KEY_NOTHING);
 	assert_int_equal(keys_take(&display, 'r', 2, 3), KEY_RESET);
 	assert_int_equal(keys_take(&display, TERM_RESIZED, 2, 3), KEY_DRAW);
 	keys_take(&display, '5', 2, 3);
 	assert_int_equal(display.view, VIEW_APPS);
-	keys_take(&display, '\t', 2, 3);
-	keys_take(&display, '\t', 2, 3);
+	for (int view = VIEW_APPS; view < VIEWS; view++)
+		keys_take(&display, '\t', 2, 3);
 	assert_int_equal(display.view, VIEW_OVERVIEW);
 	keys_take(&display, TERM_BACKTAB, 2, 3);
-	assert_int_equal(display.view, VIEW_SERVERS);
+	assert_int_equal(display.view, VIEWS - 1);
+	assert_int_equal(keys_take(&display, 'w', 2, 3), KEY_DRAW);
+	assert_int_equal(display.window, HOT_TEN_MINUTES);
+	keys_take(&display, 'w', 2, 3);
+	assert_int_equal(display.window, HOT_MINUTE);
 	for (int i = 0; i < 3; i++)
 		keys_take(&display, 'n', 2, 3);
 	assert_int_equal(display.chosen, 0);
@@ -241,7 +282,7 @@ static void keys_change_what_they_say(void **state)
 	assert_true(display.help);
 	keys_take(&display, '2', 2, 3); /* any key leaves it, and does nothing else */
 	assert_false(display.help);
-	assert_int_equal(display.view, VIEW_SERVERS);
+	assert_int_equal(display.view, VIEWS - 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, clean)
