@@ -120,7 +120,7 @@ static bool evict_spares_young(const struct eviction *round, const struct item *
 	int32_t after_mark_ms = (int32_t)(written_ms - round->young_since_ms);
 
 	/* It may have been written since the round began. */
-	return item->features.reads == 0 && (after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&
+	return !(item->state & ITEM_FETCHED) && (after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&
 	       (int32_t)(now_ms - written_ms) < (int32_t)YOUNG_MS;
 }
 

@@ -51,12 +51,12 @@ static void item_note_read(struct action *action, struct item *item)
 	if (item->state & ITEM_CLEAN)
 		ctr_add(CTR_flash_copy_hits, 1);
 	if (!store->classifier) {
-		clf_features_touched(&item->features, action->now_ms);
+		item->features.accessed_ms = (uint32_t)action->now_ms;
 		return;
 	}
 	clf_features_read(&item->features, action->now_ms);
 	clf_note_read(store->classifier, action->request->hash, &item->features, action->now_ms);
-	if (is_power_of_two(item->features.reads))
+	if (is_power_of_two(item->features.reads.count))
 		candidate_score(store, action->stripe, action->request->hash, item);
 }
 

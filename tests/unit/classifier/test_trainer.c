@@ -87,7 +87,7 @@ static void budget_of_half(void)
 static void flash_hits(uint64_t first, unsigned count)
 {
 	for (uint64_t key = first; key < first + count; key++)
-		clf_note_read(clf, key, NULL, now_ms());
+		clf_note_read_on_flash(clf, key, now_ms());
 }
 
 static float score_with_gap(uint64_t gap_ms)

@@ -114,7 +114,7 @@ static void idle_time_survives_the_wrap_of_the_clock_and_another_thread_s_clock(
 	assert_int_equal(item_idle_seconds(&features, (1ull << 32) + 2 * SECOND_MS - 500), 2);
 	assert_int_equal(item_idle_seconds(&features, (1ull << 32) - 501), 0); /* a millisecond before the write */
 	assert_int_equal(item_idle_seconds(&features, (1ull << 32) - 500 - ITEM_CLOCKS_APART_MS + 1), 0);
-	features.reads = 1;
+	features.reads.count = 1;
 	features.accessed_ms = 4 * SECOND_MS;
 	assert_int_equal(item_idle_seconds(&features, 10 * SECOND_MS + 999), 6);
 }
@@ -231,7 +231,7 @@ static void what_the_cleaner_releases_is_counted_as_its_own(void **state)
 
 static void a_record_s_item_has_all_that_the_record_has(void **state)
 {
-	struct clf_features features = { .accessed_ms = 9000, .reads = 3, .first_gap = 1 };
+	struct clf_features features = { .accessed_ms = 9000, .reads = { .count = 3 }, .gaps = { .first = 1 } };
 	struct seg_record record = { .key = "key",
 				     .key_length = 3,
 				     .value = "the value",
@@ -256,7 +256,7 @@ static void a_record_s_item_has_all_that_the_record_has(void **state)
 		assert_int_equal(item->expiry, 4711);
 		assert_int_equal(item->cas, 99);
 		assert_int_equal(item->state, fetched ? ITEM_FETCHED : 0);
-		assert_int_equal(item->features.reads, 3);
+		assert_int_equal(item->features.reads.count, 3);
 		assert_in_range(item->features.accessed_ms, 8900, 9100); /* steps of 4.6 % of its age */
 		item_release(context_of(h), item);
 	}

@@ -388,7 +388,7 @@ static void a_value_that_is_set_anew_or_appended_to_keeps_the_count_of_accesses(
 		get(h, "key");
 	worth = worth_of(h, "key");
 	set(h, "key", "other");
-	assert_int_equal(item_in_dram(h, "key")->features.reads, 0);
+	assert_int_equal(item_in_dram(h, "key")->features.reads.count, 0);
 	assert_true(worth_of(h, "key") > worth - 0.1);
 	assert_int_equal(run_with(h, STORE_APPEND, "key", "!").result, STORE_STORED);
 	assert_true(worth_of(h, "key") > worth - 0.2); /* it is a byte longer */
