@@ -164,16 +164,14 @@ static uint8_t past_of(struct clf *clf, uint64_t key, const struct clf_features 
 	return clf_asks_at_eviction(clf) || counts_stays(clf) ? past_code(counts_get(&clf->counts, key)) : 0;
 }
 
-void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
-		   uint64_t now_ms)
+void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, uint8_t *past, uint64_t now_ms)
 {
-	features->past = past_of(clf, sampler_key(&clf->sampler, hash), old, now_ms);
+	*past = past_of(clf, sampler_key(&clf->sampler, hash), old, now_ms);
 }
 
-void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
-		      uint64_t now_ms)
+void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, uint8_t *past, uint64_t now_ms)
 {
-	clf_note_made(clf, hash, old, features, now_ms);
+	clf_note_made(clf, hash, old, past, now_ms);
 	note_event(clf, hash, SAMPLER_WRITTEN, now_ms);
 }
 

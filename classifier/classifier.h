@@ -212,7 +212,7 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
  * (4 ns). The key's stripe may be held or not; these functions take leaf locks only. Nothing is sampled under the
  * simple rules.
  *
- *  written: an application wrote the object. features is its new state, just made; its past is filled in here: from
+ *  written: an application wrote the object. The past of its new features is filled in: from
  *    old, the state of the object in DRAM that it replaces, or where that is NULL from the counts (a leaf lock and a
  *    cache line). Not under read-once and all, nor in mode paper.
  *  read: a get hit the object in DRAM. features is its state after this read; NULL is enough in mode full.
@@ -225,10 +225,8 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
  *  moved: the object left DRAM for flash, or has expired; features is its state until then.
  *  made: the object begins empty, before a client writes its value. As written, but it is no access.
  */
-void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
-		   uint64_t now_ms);
-void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
-		      uint64_t now_ms);
+void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, uint8_t *past, uint64_t now_ms);
+void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, uint8_t *past, uint64_t now_ms);
 void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
 void clf_note_read_on_flash(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms);

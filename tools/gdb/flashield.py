@@ -85,23 +85,25 @@ def text(data, most=64):
 
 
 def item_key(item):
-    prefix = 16 * number(item["has_extra"]) + 4 * number(item["has_flags"])
-    address = int(item.address) + item.type.sizeof + prefix
+    parts = number(gdb.parse_and_eval("item_parts_bytes")[number(item["shape"])])
+    address = int(item.address) + item.type.sizeof + parts
     return address, bytes_at(address, number(item["key_length"]))
 
 
 def show_item(item):
     address, key = item_key(item)
     state = number(item["state"])
-    flags = int.from_bytes(bytes_at(address - 4, 4), "little") if number(item["has_flags"]) else 0
+    shape = str(item["shape"].cast(gdb.lookup_type("enum item_shape")))
+    has_extra, has_flags = shape.endswith("EXTRA"), shape.endswith(("FLAGS", "EXTRA"))
+    flags = int.from_bytes(bytes_at(address - 4, 4), "little") if has_flags else 0
     value = bytes_at(address + len(key), min(number(item["value_length"]), 256))
     print(f"item {int(item.address):#x}: key {text(key, 250)}")
     print(f"  value   {number(item['value_length'])} bytes: {text(value)}")
     print(f"  cas {number(item['cas'])}, client flags {flags}, expiry {number(item['expiry'])} s of the store's, "
           f"references {number(item['refs'])}")
     print(f"  state   CLOCK {state & 3}" + "".join(f", {name}" for bit, name in FLAGS if state & bit))
-    if number(item["has_extra"]):
-        extra = pointer(item.address + 1, "struct item_extra").dereference()
+    if has_extra:
+        extra = gdb.Value(address - 13).cast(gdb.lookup_type("struct item_extra").pointer()).dereference()
         print(f"  extra   shown cas {number(extra['shown_cas'])}, marks {number(extra['marks'])}")
 
 

@@ -38,8 +38,11 @@ static void crawl_take_out(struct crawl_round *round, struct stripe *stripe, uin
 		ctr_add(CTR_expired_unfetched, 1);
 		class_add(block, class, CLASS_EXPIRED_UNFETCHED, 1);
 	}
-	if (round->store->classifier)
-		clf_note_moved(round->store->classifier, hash, &item->features, round->now_ms);
+	if (round->store->classifier) {
+		const struct clf_features features = item_features(item);
+
+		clf_note_moved(round->store->classifier, hash, &features, round->now_ms);
+	}
 	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->store, stripe, hash, item);
 	link_set(&item->next, round->garbage);
@@ -58,7 +61,7 @@ static bool crawl_check(struct crawl_round *round, const struct item *item, unsi
 		round->left[class]--;
 	round->checked++;
 	class_add(store->keeper->context.classes, class, CLASS_CRAWLER_CHECKED, 1);
-	idle = item_idle_seconds(&item->features, round->now_ms);
+	idle = item_idle_seconds(item->accessed_ms, round->now_ms);
 	classes_met(store->classes, class, idle < round->now_seconds ? round->now_seconds - idle : 1);
 	return true;
 }

@@ -95,7 +95,7 @@ static void evict_count_evicted(const struct eviction *round, const struct item 
 	if (item->expiry != 0)
 		class_add(round->context->classes, class, CLASS_EVICTED_NONZERO, 1);
 	atomic_store_explicit(&round->context->store->classes->marks[class].evicted_time,
-			      item_idle_seconds(&item->features, round->now_ms), memory_order_relaxed);
+			      item_idle_seconds(item->accessed_ms, round->now_ms), memory_order_relaxed);
 }
 
 static void __attribute__((cold, noinline)) evict_emit_event(const struct eviction *round, struct item *item)
@@ -105,7 +105,7 @@ static void __attribute__((cold, noinline)) evict_emit_event(const struct evicti
 	events_emit(EVENT_EVICTIONS, "type=eviction key=%s fetch=%s ttl=%lld la=%u clsid=%u size=%u",
 		    events_key(item_key(item), item->key_length, key), item->state & ITEM_FETCHED ? "yes" : "no",
 		    item->expiry ? (long long)store_ttl(item->expiry, round->now_seconds) : -1ll,
-		    item_idle_seconds(&item->features, round->now_ms), size_class(item_allocated_bytes(item)),
+		    item_idle_seconds(item->accessed_ms, round->now_ms), size_class(item_allocated_bytes(item)),
 		    item->value_length);
 }
 
@@ -116,7 +116,7 @@ static void __attribute__((cold, noinline)) evict_emit_event(const struct evicti
  */
 static bool evict_spares_young(const struct eviction *round, const struct item *item)
 {
-	uint32_t written_ms = item->features.accessed_ms, now_ms = (uint32_t)round->now_ms;
+	uint32_t written_ms = item->accessed_ms, now_ms = (uint32_t)round->now_ms;
 	int32_t after_mark_ms = (int32_t)(written_ms - round->young_since_ms);
 
 	/* It may have been written since the round began. */
@@ -141,7 +141,8 @@ static bool evict_is_unworthy(const struct eviction *round, uint64_t hash, const
 
 	if (!store->classifier || !clf_asks_at_eviction(store->classifier) || item->state & ITEM_CANDIDATE)
 		return false;
-	const struct clf_object object = item_as_clf_object(store, item, hash, round->now_ms);
+	const struct clf_features features = item_features(item);
+	const struct clf_object object = item_as_clf_object(store, item, &features, hash, round->now_ms);
 	return clf_worth(store->classifier, &object, round->now_ms) <
 	       clf_threshold(store->classifier) - UNWORTHY_OCTAVES;
 }
@@ -158,8 +159,11 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		evict_count_dead(round, item);
-		if (store->classifier)
-			clf_note_moved(store->classifier, hash, &item->features, round->now_ms);
+		if (store->classifier) {
+			const struct clf_features features = item_features(item);
+
+			clf_note_moved(store->classifier, hash, &features, round->now_ms);
+		}
 		evict_take_out(round, stripe, hash, item);
 	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ALL && evict_spares_young(round, item))) {
 		return;
@@ -179,8 +183,11 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 			if (events_on(EVENT_EVICTIONS))
 				evict_emit_event(round, item);
 			share_note_left(store, hash, item_cost(item));
-			if (store->classifier)
-				clf_note_evicted(store->classifier, hash, &item->features, round->now_ms);
+			if (store->classifier) {
+				const struct clf_features features = item_features(item);
+
+				clf_note_evicted(store->classifier, hash, &features, round->now_ms);
+			}
 		}
 	}
 }

@@ -92,7 +92,9 @@ static void gather_add(struct gather_round *round, struct item *item, uint64_t h
 	candidate->place = fidx_place_in(round->store->index, &key, round->table);
 	candidate->length = (uint32_t)seg_record_length(item->key_length, item->value_length);
 	candidate->extent = item_group(round->store, item) == GROUP_LARGE;
-	clf_features_pack(&item->features, round->now_ms, &entry->features);
+	const struct clf_features features = item_features(item);
+
+	clf_features_pack(&features, round->now_ms, &entry->features);
 	entry->score = score;
 	entry->fetched = item->state & ITEM_FETCHED ? 1 : 0;
 	item_ref(item);
@@ -108,9 +110,11 @@ static float gather_score(const struct gather_round *round, const struct item *i
 {
 	struct store *store = round->store;
 
+	const struct clf_features features = item_features(item);
+
 	if (!round->asked)
-		return clf_score(store->classifier, hash, &item->features);
-	const struct clf_object object = item_as_clf_object(store, item, hash, round->now_ms);
+		return clf_score(store->classifier, hash, &features);
+	const struct clf_object object = item_as_clf_object(store, item, &features, hash, round->now_ms);
 	return clf_worth(store->classifier, &object, round->now_ms);
 }
 
@@ -118,7 +122,7 @@ static void gather_consider(struct gather_round *round, struct stripe *stripe, s
 {
 	struct store *store = round->store;
 
-	if (!(item->state & ITEM_CANDIDATE) || item->state & ITEM_PLANNED ||
+	if (!(item->state & ITEM_CANDIDATE) || item->state & ITEM_PLANNED || !item_has_room_for_ref(item) ||
 	    !(round->groups & 1u << item_group(store, item)))
 		return;
 	candidate_unmark(store, stripe, item, &round->taken);

@@ -206,8 +206,8 @@ static struct item *item_from_saved(struct item_loader *loader, const struct sav
 	if (!item)
 		return NULL;
 	memcpy(item_value(item), key + saved->key_length, saved->value_length);
-	item->cas = saved->cas;
-	item->features = saved->features;
+	item_set_cas(item, saved->cas);
+	item_set_features(item, &saved->features);
 	item->state = saved->state & (ITEM_CLOCK | ITEM_FETCHED);
 	if (extra) {
 		item_extra(item)->shown_cas = saved->shown_cas;

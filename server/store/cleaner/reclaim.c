@@ -142,7 +142,7 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 	if (walk->kept)
 		item = item_from_record(&walk->store->cleaner->context, record, walk->written_ms);
 	if (item && walk->asked)
-		item->features = walk->again;
+		item_set_features(item, &walk->again);
 	(void)reclaim_object(walk, offset, is_extent, record, true, item);
 	return true;
 }

@@ -70,7 +70,7 @@ static void copy_item(struct copied *copy, const struct item *item, double weigh
 					       .key_length = item->key_length,
 					       .value_length = item->value_length,
 					       .bytes = (uint32_t)item_cost(item),
-					       .idle_seconds = item_idle_seconds(&item->features, now_ms),
+					       .idle_seconds = item_idle_seconds(item->accessed_ms, now_ms),
 					       .weight = weight };
 	copy->expiry = item->expiry;
 	copy->id = item->cas;
@@ -178,7 +178,7 @@ static void give_record(struct store *store, const struct fidx_picked *picked, c
 					.read_on_flash = picked->match.read_on_flash,
 					.value_length = record->value_length,
 					.bytes = (uint32_t)seg_record_length(record->key_length, record->value_length),
-					.idle_seconds = item_idle_seconds(&features, now_us / 1000),
+					.idle_seconds = item_idle_seconds(features.accessed_ms, now_us / 1000),
 					.weight = 1 };
 	sample_give(store, &object, record->expiry, record->cas, now_us);
 }

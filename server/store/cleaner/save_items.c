@@ -84,7 +84,7 @@ static void save_segments(struct store *store, const struct store_end *end)
 /* Returns a number that rises with the time since the object was written or read. */
 static unsigned age_of(const struct item *item, uint64_t now_ms)
 {
-	uint32_t since = (uint32_t)now_ms - item->features.accessed_ms;
+	uint32_t since = (uint32_t)now_ms - item->accessed_ms;
 	unsigned octave;
 
 	if (since > UINT32_MAX - ITEM_CLOCKS_APART_MS)
@@ -203,7 +203,7 @@ static void put_item(struct item_saver *saver, struct item *item)
 				    .value_length = item->value_length,
 				    .client_flags = item_client_flags(item),
 				    .expiry = item->expiry,
-				    .features = item->features,
+				    .features = item_features(item),
 				    .key_length = item->key_length,
 				    .state = item->state & SAVED_STATE };
 	uint64_t bytes = saved_bytes(item->key_length, item->value_length);
@@ -213,7 +213,7 @@ static void put_item(struct item_saver *saver, struct item *item)
 		saver->lost++;
 		return;
 	}
-	if (item->has_extra) {
+	if (item_has_extra(item)) {
 		saved.shown_cas = item_extra(item)->shown_cas;
 		saved.marks = item_extra(item)->marks;
 	}

@@ -17,27 +17,30 @@
 /* Adds the cost of a new item of so many bytes to the context's account. For item_make alone. */
 void item_account_made(struct store_context *context, size_t bytes);
 
-/* Does what item_new does, with extra_bytes (0, or sizeof(struct item_extra)) of zeros behind the header. Inline, as
-   each set makes an item. */
+/* Does what item_new does, with room for marks where extra is set. Inline, as each set makes an item. */
 static inline struct item *item_make(struct store_context *context, const char *key, size_t key_length,
-				     uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
+				     uint32_t client_flags, uint32_t expiry, uint64_t value_length, bool extra)
 {
-	size_t bytes = item_bytes_for(key_length, client_flags, value_length) + extra_bytes;
+	enum item_shape shape = item_shape_of(context->store->plain_shape, client_flags != 0, extra);
+	size_t bytes = item_bytes(shape, key_length, value_length);
 	struct item *item = mem_alloc(bytes);
+	char *at;
 
 	must(value_length <= ITEM_VALUE_MAX); /* -I, or a record's length */
 	if (!item)
 		return NULL;
-	*item = (struct item){ .key_length = (uint8_t)key_length,
+	*item = (struct item){ .shape = shape & 7u,
+			       .key_length = (uint8_t)key_length,
 			       .refs = 1,
-			       .value_length = value_length & ITEM_VALUE_MAX,
-			       .has_flags = client_flags != 0,
-			       .has_extra = extra_bytes != 0,
+			       .value_length = (uint32_t)value_length,
 			       .expiry = expiry };
-	memset(item->data, 0, extra_bytes);
-	if (client_flags)
-		memcpy(item->data + extra_bytes, &client_flags, sizeof(client_flags));
-	memcpy(item->data + item_prefix_bytes(item), key, key_length);
+	at = item->data + item_parts_bytes[shape];
+	item_set_features(item, &(struct clf_features){ 0 });
+	if (__builtin_expect(extra, 0))
+		*item_extra(item) = (struct item_extra){ 0 };
+	if (shape_has_flags(shape))
+		memcpy(at - sizeof(client_flags), &client_flags, sizeof(client_flags));
+	memcpy(at, key, key_length);
 	item_account_made(context, bytes);
 	return item;
 }
@@ -50,6 +53,17 @@ struct item *item_new(struct store_context *context, const char *key, size_t key
 /* Returns the same with room for marks and for an id of the client's, all zero. */
 struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 			    uint32_t expiry, uint64_t value_length);
+/* Returns the bytes of an item of the store, without extra. No lock. */
+static inline size_t store_item_bytes(const struct store *store, size_t key_length, uint32_t client_flags,
+				      uint64_t value_length)
+{
+	return item_bytes(item_shape_of(store->plain_shape, client_flags != 0, false), key_length, value_length);
+}
+/* Returns the bytes that an object on flash would take as an item. No lock. */
+static inline size_t record_item_bytes(const struct store *store, const struct seg_record *record)
+{
+	return store_item_bytes(store, record->key_length, record->client_flags, record->value_length);
+}
 /* Drops a reference, and frees the item with the last one; it is neither linked nor planned then. The context's
    thread, with or without a stripe held. */
 void item_release(struct store_context *context, struct item *item);

@@ -158,7 +158,7 @@ static bool walk_copy_item(void *context, struct item *item)
 	struct copy *copy = (struct copy *)(void *)(copies->memory + copies->used);
 	*copy = (struct copy){ .cas = item_shown_cas(item),
 			       .expiry = item->expiry,
-			       .idle_seconds = item_idle_seconds(&item->features, copies->now_ms),
+			       .idle_seconds = item_idle_seconds(item->accessed_ms, copies->now_ms),
 			       .value_length = item->value_length,
 			       .client_flags = item_client_flags(item),
 			       .bytes = (uint32_t)item_allocated_bytes(item),
@@ -242,13 +242,13 @@ static int walk_dram(struct object_walk *walk)
 static void walk_show_record(struct object_walk *walk, const struct seg_record *record, const struct fidx_match *match)
 {
 	struct store *store = walk->store;
-	uint64_t bytes = item_bytes_for(record->key_length, record->client_flags, record->value_length);
+	uint64_t bytes = record_item_bytes(store, record);
 	struct clf_features_packed packed;
 	struct clf_features features;
 
 	memcpy(&packed, record->features, sizeof(packed));
 	clf_features_unpack(&packed, walk->written_ms, &features);
-	uint32_t idle = item_idle_seconds(&features, clk_now_ms(store->clock));
+	uint32_t idle = item_idle_seconds(features.accessed_ms, clk_now_ms(store->clock));
 	walk_show(walk, &(struct store_seen){ .key = record->key,
 					      .key_length = record->key_length,
 					      .fetched = record->item_flags & 1 || match->read_on_flash,

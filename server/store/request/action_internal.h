@@ -73,6 +73,17 @@ static inline bool current_fetched(const struct current *current)
 			     : current->record->item_flags & 1 || current->read_on_flash;
 }
 
+/* Fills out with the features of the key's object in DRAM, and returns it; NULL: there is none, or nobody asks for
+   them. */
+static inline const struct clf_features *current_features(const struct action *action, const struct current *current,
+							   struct clf_features *out)
+{
+	if (!current->item || !action->store->classifier)
+		return NULL;
+	*out = item_features(current->item);
+	return out;
+}
+
 /* ---- apply.c: the table of commands, and steps that all of them need ------------------------- */
 
 /* Is the first step of the critical section: gives a writing command its id. Waits for a flush_all in progress. */

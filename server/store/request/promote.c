@@ -59,8 +59,7 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 		return;
 	match = *lookup_match(lookup);
 	if (ruled &&
-	    !copies_make_room(&worker->context, hash,
-			      mem_cost(item_bytes_for(record->key_length, record->client_flags, record->value_length))))
+	    !copies_make_room(&worker->context, hash, mem_cost(record_item_bytes(store, record))))
 		return;
 	item = item_from_record(&worker->context, record, packed_ms);
 	if (!item)

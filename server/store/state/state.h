@@ -145,6 +145,7 @@ struct store {
 	uint64_t hash_seed;
 	uint32_t stripe_count;
 	struct stripe *stripes;
+	uint8_t plain_shape; /* enum item_shape (dram/item.h) of an item without client flags */
 	struct region *region;
 	enum region_found region_found; /* of the file in --region-dir; NONE without */
 	struct kept *kept; /* attach.h: in the region. NULL without flash */

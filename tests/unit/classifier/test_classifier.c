@@ -149,7 +149,7 @@ static double past_after(uint64_t hash, unsigned evictions)
 		clf_note_evicted(clf, hash, &features, now_ms());
 	}
 	clf_features_written(&features, now_ms());
-	clf_note_written(clf, hash, NULL, &features, now_ms());
+	clf_note_written(clf, hash, NULL, &features.past, now_ms());
 	return past_count(features.past);
 }
 

@@ -70,7 +70,7 @@ static double past_after_write(const struct clf_features *old)
 	struct clf_features features;
 
 	clf_features_written(&features, now_ms());
-	clf_note_written(clf, KEY, old, &features, now_ms());
+	clf_note_written(clf, KEY, old, &features.past, now_ms());
 	return past_count(features.past);
 }
 

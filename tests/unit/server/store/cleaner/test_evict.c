@@ -275,7 +275,7 @@ static void what_is_evicted_leaves_its_count_for_the_next_write(void **state)
 	set_threshold(h, 1000);
 	assert_true(visit_all(h, EVICT_ALL) > 0);
 	store_sized(h, "object", 0, 100);
-	assert_int_equal(item_in_dram(h, "object:0")->features.reads.count, 0);
+	assert_int_equal(item_features(item_in_dram(h, "object:0")).reads.count, 0);
 	assert_true(worth_of(h, "object:0") > worth - 0.6); /* a rounding and a code */
 }
 

@@ -35,7 +35,7 @@ static struct clf_features features_of(struct harness *h, const char *key)
 	struct item *item = stripe_find(store_stripe(h->store, hash), hash, key, strlen(key));
 
 	assert_non_null(item);
-	return item->features;
+	return item_features(item);
 }
 
 static unsigned clock_of(struct harness *h, const char *key)
@@ -308,7 +308,7 @@ static void what_was_read_on_flash_comes_back_with_clock_and_features(void **sta
 	assert_int_equal(clock_of(h, "key"), 3);
 	struct clf_features after = features_of(h, "key");
 	assert_int_equal(after.reads.count, before.reads.count);
-	assert_int_not_equal(after.gaps.first, 0);
+	assert_int_not_equal(after.reads.mean_gap, 0);
 	struct reply reply = get(h, "key");
 	assert_string_equal(reply.value, "value");
 	assert_int_equal(reply.flags, 42);

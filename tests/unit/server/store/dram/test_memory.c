@@ -253,7 +253,7 @@ static void the_budget_is_m_less_everything_else(void **state)
 	set(h, "key", "value");
 	items_bytes(h);
 	store_get_status(h->store, &status);
-	assert_int_equal(status.dram_bytes, mem_cost(item_bytes_for(3, 0, 5)));
+	assert_int_equal(status.dram_bytes, mem_cost(store_item_bytes(h->store, 3, 0, 5)));
 	assert_int_equal(status.dram_items, 1);
 }
 
