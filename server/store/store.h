@@ -471,7 +471,7 @@ struct store_status {
 	uint64_t memory_limit, memory_used; /* all cache memory by its own accounts */
 	uint64_t memory_resident;
 	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
-	uint64_t hash_buckets;
+	uint64_t hash_buckets; /* links to items that there is room for */
 	uint64_t curr_items, curr_bytes; /* both tiers */
 	/* copy_*: of clean copies, which are in dram_bytes and dram_items too; but copy_share: of memory_limit, what they may
 	   take now; 0: none are made */

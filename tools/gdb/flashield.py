@@ -107,28 +107,36 @@ def show_item(item):
         print(f"  extra   shown cas {number(extra['shown_cas'])}, marks {number(extra['marks'])}")
 
 
-def linked(link):
-    """The address in a struct item_link."""
-    return number(link["high"]) << 32 | number(link["middle"]) << 16 | number(link["low"])
+LINE_LINKS = 10
 
 
-def chain(link):
-    """The items from this link on."""
-    while linked(link):
-        item = gdb.Value(linked(link)).cast(gdb.lookup_type("struct item").pointer()).dereference()
-        yield item
-        link = item["next"]
+def line_items(lines, at):
+    """The items of a line."""
+    line = lines[at]
+    for link in range(LINE_LINKS):
+        window = number(line["window"][link])
+        if not window:
+            continue
+        address = number(gdb.parse_and_eval("address_base")[window]) + (number(line["low"][link]) << 4)
+        yield gdb.Value(address).cast(gdb.lookup_type("struct item").pointer()).dereference()
 
 
-def find_item(store, stripe, key, hash_value):
-    """The item of a key in a stripe; without a hash in all buckets."""
-    mask = number(stripe["mask"])
-    buckets = pointer(stripe["buckets"], "struct item_link")
-    if not int(buckets):
+def find_item(stripe, key, hash_value):
+    """The item of a key in a stripe; without a hash in all lines."""
+    lines, shape = pointer(stripe["lines"], "struct link_line"), number(stripe["shape"])
+    if not int(lines):
         return None
-    wanted = range(mask + 1) if hash_value is None else [hash_value * 0x9e3779b97f4a7c15 >> 32 & mask]
-    for bucket in wanted:
-        for item in chain(buckets[bucket]):
+    m, shift = shape & 255, shape >> 8
+    count = m << 24 - shift
+    if hash_value is None:
+        wanted = range(count)
+    else:
+        upper = (hash_value * 0x9e3779b97f4a7c15 & MASK64) >> 32
+        own, tag = (upper >> shift) * m >> 8, upper >> shift & 255
+        other = (((tag + 1) * 0x9e3779b1 & 0xffffffff) * count >> 32) - own
+        wanted = dict.fromkeys((own, other % count))
+    for line in wanted:
+        for item in line_items(lines, line):
             if item_key(item)[1] == key:
                 return item
     return None
@@ -261,7 +269,7 @@ class Lookup(gdb.Command):
             stripes = [tag & count - 1]
             print(f"key {text(key, 250)}: hash {hashed:#018x}, stripe {stripes[0]}"
                   + (f", tag {tag:#x}" if index is not None else ""))
-        found = next((item for item in (find_item(store, store["stripes"][i], key, hashed) for i in stripes)
+        found = next((item for item in (find_item(store["stripes"][i], key, hashed) for i in stripes)
                       if item is not None), None)
         if found is None:
             print("not in DRAM")

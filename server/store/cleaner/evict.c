@@ -10,7 +10,7 @@
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/dram/share.h"
 
-#define BUCKETS_PER_LOCK 32u
+#define LINES_PER_LOCK 4u
 #define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
 #define INLINE_VISITS 512
 #define DEAD_VISITS 128 /* by a set under -M, which is refused if it finds too little that is expired */
@@ -53,15 +53,16 @@ struct eviction {
 	enum evict_how how;
 	bool offers; /* a rule is asked about objects now, and more candidates are wanted */
 	bool inline_by_worker, thorough; /* thorough: every stripe, however long it takes */
-	struct item *garbage; /* chained by next, freed when the stripe is released */
+	struct item *garbage[LINES_PER_LOCK * LINE_LINKS]; /* freed when the stripe is released */
+	unsigned garbage_count;
 };
 
 static void evict_take_out(struct eviction *round, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->context->store, stripe, hash, item);
-	link_set(&item->next, round->garbage);
-	round->garbage = item;
+	must(round->garbage_count < LINES_PER_LOCK * LINE_LINKS);
+	round->garbage[round->garbage_count++] = item;
 	round->freed += item_cost(item);
 }
 
@@ -194,13 +195,9 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 
 static void evict_free_garbage(struct eviction *round)
 {
-	while (round->garbage) {
-		struct item *item = round->garbage;
-
-		round->garbage = item_next(item);
-		link_set(&item->next, NULL);
-		item_release(round->context, item);
-	}
+	for (unsigned i = 0; i < round->garbage_count; i++)
+		item_release(round->context, round->garbage[i]);
+	round->garbage_count = 0;
 }
 
 /* With more stripes than tags only as many stripes have objects as there are tags. */
@@ -210,7 +207,18 @@ uint32_t evict_stripes_in_use(const struct store *store)
 									   : store->stripe_count;
 }
 
-/* Visits some buckets of the stripe under the hand. A plan holds all objects of many stripes in a row; when the hand
+static void evict_visit_line(struct eviction *round, struct stripe *stripe, uint32_t line)
+{
+	stripe_prefetch(stripe, line);
+	for (unsigned link = 0; link < LINE_LINKS; link++) {
+		struct item *item = stripe_item(stripe, line, link);
+
+		if (item)
+			evict_visit(round, stripe, item);
+	}
+}
+
+/* Visits some lines of the stripe under the hand. A plan holds all objects of many stripes in a row; when the hand
    meets only such objects it goes on somewhere else. */
 static void evict_advance_hand(struct eviction *round)
 {
@@ -218,29 +226,25 @@ static void evict_advance_hand(struct eviction *round)
 	struct store *store = context->store;
 	struct stripe *stripe = &store->stripes[context->hand_stripe];
 	uint64_t visited = round->visited, planned = round->planned;
-	uint32_t b = context->hand_bucket, buckets;
+	uint32_t line = context->hand_line, lines;
 
 	must(context->hand_stripe < store->stripe_count);
 	lock_acquire(&stripe->lock);
-	for (unsigned n = 0; n < BUCKETS_PER_LOCK && b <= stripe->mask && round->freed < round->want; n++, b++) {
-		for (struct item *item = stripe_first(stripe, b), *next; item; item = next) {
-			next = item_next(item);
-			evict_visit(round, stripe, item);
-		}
-	}
-	if (b > stripe->mask) {
-		b = 0;
-		if (context->background && !crawl_is_in(store, context->hand_stripe))
+	for (unsigned n = 0; n < LINES_PER_LOCK && line < stripe_lines(stripe) && round->freed < round->want; n++)
+		evict_visit_line(round, stripe, line++);
+	if (line >= stripe_lines(stripe)) {
+		line = 0;
+		if (context->background)
 			stripe_shrink(store, stripe);
 		context->hand_stripe = (context->hand_stripe + 1) % store->stripe_count;
 	}
-	buckets = stripe->mask + 1;
+	lines = stripe_lines(stripe);
 	lock_release(&stripe->lock);
 	if (!round->thorough && round->planned > planned && round->planned - planned == round->visited - visited) {
 		context->hand_stripe = (uint32_t)rng_below(&context->rng, evict_stripes_in_use(store));
-		b = (uint32_t)rng_below(&context->rng, buckets); /* of the old stripe: all have about as many */
+		line = (uint32_t)rng_below(&context->rng, lines); /* of the old stripe: all have about as many */
 	}
-	context->hand_bucket = b;
+	context->hand_line = line;
 	evict_free_garbage(round);
 }
 

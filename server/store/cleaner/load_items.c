@@ -233,8 +233,7 @@ static void load_item(struct store *store, const struct saved_item *saved, const
 		return;
 	}
 	lock_acquire(&stripe->lock);
-	if (may_link(store, stripe, hash, item)) {
-		stripe_link(store, stripe, hash, item);
+	if (may_link(store, stripe, hash, item) && stripe_link(store, stripe, hash, item)) {
 		if (saved->state & ITEM_CANDIDATE && store->classifier && !item_marked(item))
 			candidate_set(store, stripe, item);
 		item = NULL;

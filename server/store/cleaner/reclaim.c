@@ -91,9 +91,8 @@ static bool reclaim_object(struct reclaim_walk *walk, uint64_t offset, bool is_e
 	} else if (live) {
 		if (there) {
 			copy_becomes_original(store, stripe, walk->hash, there);
-		} else if (item) {
+		} else if (item && stripe_link(store, stripe, walk->hash, item)) {
 			item_set_clock(item, walk->match.clock);
-			stripe_link(store, stripe, walk->hash, item);
 			if (clf_asks_at_eviction(store->classifier))
 				candidate_set(store, stripe, item); /* it was offered, and admitted */
 			candidate_score(store, stripe, walk->hash, item);

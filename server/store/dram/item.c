@@ -53,6 +53,15 @@ static void item_account_released(struct store_context *context, size_t bytes)
 		context_settle(context);
 }
 
+bool item_learn_address(struct item *item)
+{
+	bool learned = address_learn(item);
+
+	if (!learned)
+		mem_free(item);
+	return learned;
+}
+
 struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 		      uint32_t expiry, uint64_t value_length)
 {

@@ -100,8 +100,9 @@ void action_unread(struct action *action, const struct current *current);
 void action_finish(struct action *action);
 
 /* Links new as the key's object with this id; an older object is gone from both tiers. Takes over new's
-   reference. The request's cas becomes the id that clients see. */
-void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas);
+   reference. The request's cas becomes the id that clients see. False: the key had no object in DRAM, and there is no
+   memory for a larger table; the key is absent then, or under -M as it was. */
+FS_MUST_CHECK bool action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas);
 /* Clears the key's slots and its extent. Returns how many; under -M at most one, the one that was read. */
 unsigned action_clear_slots(struct action *action);
 /* Leaves a reference for action_finish to drop; two at most. */

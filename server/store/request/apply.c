@@ -49,7 +49,7 @@ bool action_room_for(const struct action *action, size_t bytes)
 	return action->store->config.evict || store_free_bytes(action->store) >= (int64_t)bytes;
 }
 
-void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas)
+bool action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas)
 {
 	debug_must(new != current->item);
 	item_set_cas(new, cas);
@@ -63,11 +63,18 @@ void action_put(struct action *action, const struct current *current, struct ite
 		stripe_replace(action->store, action->stripe, action->request->hash, current->item, new);
 		action_garbage(action, current->item);
 	} else {
-		if (action_clear_slots(action) > 0 && action->request->met == STORE_MET_NOTHING)
+		bool linked = stripe_link(action->store, action->stripe, action->request->hash, new);
+
+		if (__builtin_expect(!linked, 0))
+			action_garbage(action, new);
+		if ((linked || action->store->config.evict) && action_clear_slots(action) > 0 &&
+		    action->request->met == STORE_MET_NOTHING)
 			action->request->met = STORE_MET_ON_FLASH;
-		stripe_link(action->store, action->stripe, action->request->hash, new);
+		if (__builtin_expect(!linked, 0))
+			return false;
 	}
 	action->request->cas = item_shown_cas(new);
+	return true;
 }
 
 void action_note_made(struct action *action, const struct clf_features *old, struct item *item)

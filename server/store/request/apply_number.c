@@ -97,8 +97,7 @@ static struct item *number_replace_item(struct action *action, const struct curr
 	}
 	if (current_present(current) && length == current_length(current) && current_fetched(current))
 		new->state |= ITEM_FETCHED;
-	action_put(action, current, new, action->cas);
-	return new;
+	return action_put(action, current, new, action->cas) ? new : NULL;
 }
 
 static void number_store(struct action *action, const struct current *current, uint64_t number, uint32_t expiry)

@@ -146,7 +146,6 @@ static struct item *item_touched(struct action *action, const struct current *cu
 			return NULL;
 		memcpy(item_value(copy), item_value(item), item->value_length);
 		item_copy_meta(copy, item);
-		action_put(action, current, copy, item->cas);
 	} else {
 		if (!action_room_for(action,
 				     seg_record_length(current->record->key_length, current->record->value_length)))
@@ -155,9 +154,8 @@ static struct item *item_touched(struct action *action, const struct current *cu
 		if (!copy)
 			return NULL;
 		copy->expiry = expiry;
-		action_put(action, current, copy, copy->cas);
 	}
-	return copy;
+	return action_put(action, current, copy, copy->cas) ? copy : NULL;
 }
 
 void apply_touch(struct action *action, const struct current *current)
@@ -225,7 +223,10 @@ static void vivify_object(struct action *action, const struct current *current)
 		item->state |= ITEM_FETCHED;
 	item_features_written(item, action->now_ms);
 	action_note_made(action, NULL, item);
-	action_put(action, current, item, action->cas);
+	if (!action_put(action, current, item, action->cas)) {
+		request->result = STORE_NO_MEMORY;
+		return;
+	}
 	ctr_add(CTR_total_items, 1);
 	request->found.won = request->made = true;
 	answer_read(action, item);

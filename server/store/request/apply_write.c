@@ -12,7 +12,10 @@ void apply_store(struct action *action, const struct current *current)
 	if (options_own_cas(request))
 		item_extra(new)->shown_cas = request->options.new_cas;
 	item_features_written(new, action->now_ms);
-	action_put(action, current, new, action->cas);
+	if (!action_put(action, current, new, action->cas)) {
+		request->result = STORE_NO_MEMORY;
+		return;
+	}
 	action_note_written(action, current_features(action, current, &old), new);
 	ctr_add(CTR_total_items, 1);
 	if (request->has_options)
@@ -128,7 +131,8 @@ static struct item *empty_object(struct action *action, const struct current *cu
 		return NULL;
 	item_features_written(item, action->now_ms);
 	action_note_made(action, current_features(action, current, &old), item);
-	action_put(action, current, item, action->cas);
+	if (!action_put(action, current, item, action->cas))
+		return NULL;
 	ctr_add(CTR_total_items, 1);
 	return item;
 }

@@ -65,9 +65,7 @@ struct item *options_markable(struct action *action, const struct current *curre
 		if (plain)
 			item_release(action->context, plain);
 	}
-	if (copy)
-		action_put(action, current, copy, copy->cas);
-	return copy;
+	return copy && action_put(action, current, copy, copy->cas) ? copy : NULL;
 }
 
 /* ---- ids ------------------------------------------------------------------------------------- */

@@ -58,8 +58,7 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 	if (lookup->extent_read)
 		return;
 	match = *lookup_match(lookup);
-	if (ruled &&
-	    !copies_make_room(&worker->context, hash, mem_cost(record_item_bytes(store, record))))
+	if (ruled && !copies_make_room(&worker->context, hash, mem_cost(record_item_bytes(store, record))))
 		return;
 	item = item_from_record(&worker->context, record, packed_ms);
 	if (!item)
@@ -68,10 +67,9 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 	item_set_clock(item, 1);
 	lock_acquire(&stripe->lock);
 	if (!stripe_find(stripe, hash, record->key, record->key_length) &&
-	    fidx_find(store->index, &lookup->key, &match) && (!ruled || copies_note(store, hash))) {
-		stripe_link(store, stripe, hash, item);
+	    fidx_find(store->index, &lookup->key, &match) && (!ruled || copies_note(store, hash)) &&
+	    stripe_link(store, stripe, hash, item))
 		item = NULL;
-	}
 	lock_release(&stripe->lock);
 	if (item) {
 		item_release(&worker->context, item);

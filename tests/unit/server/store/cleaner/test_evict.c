@@ -179,7 +179,7 @@ static uint64_t visit_all(struct harness *h, enum evict_how how)
 {
 	uint64_t visited, freed;
 
-	h->store->keeper->context.hand_stripe = h->store->keeper->context.hand_bucket = 0;
+	h->store->keeper->context.hand_stripe = h->store->keeper->context.hand_line = 0;
 	freed = evict_dram(&h->store->keeper->context, UINT64_MAX / 2, 1000, how, false, &visited);
 	context_settle(&h->store->keeper->context);
 	return freed;

@@ -45,7 +45,6 @@ static void a_new_item_has_one_reference_and_nothing_else(void **state)
 	struct item *item = item_new(context_of(h), "key", 3, 0, 77, 5);
 	assert_int_equal(item->refs, 1);
 	assert_int_equal(item->state, 0);
-	assert_null(item_next(item));
 	assert_int_equal(item->cas, 0);
 	assert_int_equal(item->expiry, 77);
 	assert_false(item_has_extra(item) || shape_has_flags(item->shape) || item_marked(item));

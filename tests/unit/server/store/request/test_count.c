@@ -261,7 +261,7 @@ static struct store_class_status class_of(struct harness *h, unsigned class)
 
 static void a_class_counts_what_met_its_objects_and_no_miss(void **state)
 {
-	unsigned class = size_class(item_bytes(ITEM_READS, 3, 2));
+	unsigned class = size_class(item_bytes(ITEM_BARE, 3, 2));
 	struct harness *h = *state;
 
 	h->config.flash_path = NULL;
@@ -363,7 +363,7 @@ static void of_a_miss_a_watcher_is_told_nothing(void **state)
 
 static void a_watcher_is_told_of_the_object_that_a_request_met_or_brought(void **state)
 {
-	unsigned class = size_class(item_bytes(ITEM_READS, 3, 100));
+	unsigned class = size_class(item_bytes(ITEM_BARE, 3, 100));
 	struct harness *h = *state;
 
 	h->config.flash_path = NULL;
@@ -387,7 +387,7 @@ static void assert_met(struct store_told told, enum store_met met, unsigned clas
 
 static void a_watcher_of_look_ups_is_told_what_was_there_before(void **state)
 {
-	unsigned class = size_class(item_bytes(ITEM_READS, 3, 100));
+	unsigned class = size_class(item_bytes(ITEM_BARE, 3, 100));
 	struct harness *h = *state;
 
 	h->config.flash_path = NULL;
