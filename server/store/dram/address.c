@@ -16,7 +16,7 @@ bool address_learn(const void *memory)
 	bool known;
 
 	if ((uintptr_t)memory >> ADDRESS_BITS != 0)
-		return false;
+		return false; /* its number would be another address's */
 	lock_acquire(&learning);
 	known = address_window(memory) != 0;
 	if (!known && learned + 1 < ADDRESS_WINDOWS) {

@@ -53,6 +53,14 @@ static inline void *address_of(uint8_t window, uint32_t low)
 	return (void *)(address_base[window] + ((uintptr_t)low << 4));
 }
 
+/* Does the address come back from its window's number and its low part? */
+static inline bool address_is_known(const void *memory)
+{
+	uint8_t window = address_window(memory);
+
+	return window && address_of(window, address_low(memory)) == memory;
+}
+
 /* Sees to it that the window of memory has a number. False: all are taken, or the address has more than 48 bits. */
 FS_MUST_CHECK bool address_learn(const void *memory);
 

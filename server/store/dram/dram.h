@@ -22,8 +22,7 @@ FS_MUST_CHECK bool item_learn_address(struct item *item);
 /* Can a link lead to this new memory? Otherwise it is freed. */
 static inline bool item_has_address(struct item *item)
 {
-	return __builtin_expect(address_of(address_window(item), address_low(item)) == item, 1) ||
-	       item_learn_address(item);
+	return __builtin_expect(address_is_known(item), 1) || item_learn_address(item);
 }
 
 /* Does what item_new does, with room for marks where extra is set. Inline, as each set makes an item. */

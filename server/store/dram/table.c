@@ -295,7 +295,7 @@ void stripe_moved(struct stripe *stripe, uint32_t line, unsigned link, struct it
 
 	lock_assert_held(&stripe->lock);
 	must(line < stripe_lines(stripe) && link < LINE_LINKS && at->window[link]);
-	must(address_window(item) || address_learn(item)); /* 16 TiB of heap are within the limits of a process */
+	must(address_is_known(item) || address_learn(item)); /* 16 TiB of heap are within the limits of a process */
 	at->window[link] = address_window(item);
 	at->low[link] = address_low(item);
 }

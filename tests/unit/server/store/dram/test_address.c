@@ -19,6 +19,7 @@ static void *at(uint64_t address)
 static void assert_kept(uint64_t address)
 {
 	assert_true(address_learn(at(address)));
+	assert_true(address_is_known(at(address)));
 	assert_int_not_equal(address_window(at(address)), 0);
 	assert_true(address_of(address_window(at(address)), address_low(at(address))) == at(address));
 }
@@ -35,6 +36,15 @@ static void an_address_beyond_48_bits_is_refused(void **state)
 	assert_false(address_learn(at(1ull << 48)));
 	assert_false(address_learn(at(UINT64_MAX - 15)));
 	assert_kept((1ull << 48) - 16);
+	assert_false(address_is_known(at((1ull << 49) - 16)));
+}
+
+/* A program under valgrind has its heap there. */
+static void an_address_in_the_first_window_is_known_once_it_was_learned(void **state)
+{
+	(void)state;
+	assert_false(address_is_known(at(64)));
+	assert_kept(64);
 }
 
 static void each_sixteenth_byte_of_a_window_comes_back(void **state)
@@ -67,6 +77,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_an_address_of_its_own),
 		cmocka_unit_test(an_address_beyond_48_bits_is_refused),
+		cmocka_unit_test(an_address_in_the_first_window_is_known_once_it_was_learned),
 		cmocka_unit_test(each_sixteenth_byte_of_a_window_comes_back),
 		cmocka_unit_test(there_are_numbers_for_255_windows),
 	};
