@@ -180,7 +180,7 @@ static bool has_room(struct store *store, uint64_t bytes)
  * Is the object still the key's? The stripe is held. An object that was saved has no slot of its own; where a slot
  * might be the key's all the same, losing the object costs less than a doubt. Under -M nothing is lost for a doubt.
  */
-static bool may_link(struct store *store, const struct stripe *stripe, uint64_t hash, const struct item *item)
+static bool may_link(struct store *store, struct stripe *stripe, uint64_t hash, const struct item *item)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;

@@ -53,12 +53,10 @@ static inline void *address_of(uint8_t window, uint32_t low)
 	return (void *)(address_base[window] + ((uintptr_t)low << 4));
 }
 
-/* Does the address come back from its window's number and its low part? */
+/* Does the address, a multiple of 16, come back from its window's number and its low part? */
 static inline bool address_is_known(const void *memory)
 {
-	uint8_t window = address_window(memory);
-
-	return window && address_of(window, address_low(memory)) == memory;
+	return (uintptr_t)memory >> ADDRESS_BITS == 0 && address_window(memory) != 0;
 }
 
 /* Sees to it that the window of memory has a number. False: all are taken, or the address has more than 48 bits. */

@@ -22,15 +22,16 @@ FS_MUST_CHECK bool item_learn_address(struct item *item);
 /* Can a link lead to this new memory? Otherwise it is freed. */
 static inline bool item_has_address(struct item *item)
 {
+	debug_must((uintptr_t)item % 16 == 0);
 	return __builtin_expect(address_is_known(item), 1) || item_learn_address(item);
 }
 
-/* Does what item_new does, with room for marks where extra is set. Inline, as each set makes an item. */
-static inline struct item *item_make(struct store_context *context, const char *key, size_t key_length,
-				     uint32_t client_flags, uint32_t expiry, uint64_t value_length, bool extra)
+/* Does what item_new does, for an item of this shape and of so many bytes (item_bytes). Inline, as each set makes an
+   item. */
+static inline struct item *item_make(struct store_context *context, enum item_shape shape, size_t bytes,
+				     const char *key, size_t key_length, uint32_t client_flags, uint32_t expiry,
+				     uint64_t value_length)
 {
-	enum item_shape shape = item_shape_of(context->store->plain_shape, client_flags != 0, extra);
-	size_t bytes = item_bytes(shape, key_length, value_length);
 	struct item *item = mem_alloc(bytes);
 	char *at;
 
@@ -43,8 +44,11 @@ static inline struct item *item_make(struct store_context *context, const char *
 			       .value_length = (uint32_t)value_length,
 			       .expiry = expiry };
 	at = item->data + item_parts_bytes[shape];
-	item_set_features(item, &(struct clf_features){ 0 });
-	if (__builtin_expect(extra, 0))
+	if (shape >= ITEM_READS)
+		memset(item->data, 0, sizeof(struct clf_reads));
+	if (shape >= ITEM_GAPS)
+		memset(item->data + sizeof(struct clf_reads), 0, sizeof(struct clf_gaps));
+	if (__builtin_expect(item_has_extra(item), 0))
 		*item_extra(item) = (struct item_extra){ 0 };
 	if (shape_has_flags(shape))
 		memcpy(at - sizeof(client_flags), &client_flags, sizeof(client_flags));

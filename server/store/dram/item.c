@@ -5,9 +5,10 @@
 _Static_assert(sizeof(struct clf_reads) + sizeof(struct clf_gaps) == 7 && sizeof(struct item_extra) == 9,
 	       "the parts are as large as the table says");
 
-const uint8_t item_parts_bytes[] = { [ITEM_BARE] = 0,   [ITEM_BARE_FLAGS] = 4,  [ITEM_READS] = 4,
-				     [ITEM_READS_FLAGS] = 8, [ITEM_READS_EXTRA] = 17, [ITEM_GAPS] = 7,
-				     [ITEM_GAPS_FLAGS] = 11, [ITEM_GAPS_EXTRA] = 20 };
+const uint8_t item_parts_bytes[] = {
+	[ITEM_BARE] = 0,         [ITEM_BARE_FLAGS] = 4, [ITEM_READS] = 4,       [ITEM_READS_FLAGS] = 8,
+	[ITEM_READS_EXTRA] = 17, [ITEM_GAPS] = 7,       [ITEM_GAPS_FLAGS] = 11, [ITEM_GAPS_EXTRA] = 20
+};
 
 #define MEMCACHED_HEADER 56 /* its header, and the id: it counts them against -I */
 
@@ -65,13 +66,19 @@ bool item_learn_address(struct item *item)
 struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 		      uint32_t expiry, uint64_t value_length)
 {
-	return item_make(context, key, key_length, client_flags, expiry, value_length, false);
+	enum item_shape shape = item_shape_of(context->store->plain_shape, client_flags != 0, false);
+
+	return item_make(context, shape, item_bytes(shape, key_length, value_length), key, key_length, client_flags,
+			 expiry, value_length);
 }
 
 struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 			    uint32_t expiry, uint64_t value_length)
 {
-	return item_make(context, key, key_length, client_flags, expiry, value_length, true);
+	enum item_shape shape = item_shape_of(context->store->plain_shape, client_flags != 0, true);
+
+	return item_make(context, shape, item_bytes(shape, key_length, value_length), key, key_length, client_flags,
+			 expiry, value_length);
 }
 
 /* Apart from item_release, so that the many releases that free nothing save no registers. */

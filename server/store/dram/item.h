@@ -183,9 +183,9 @@ static inline void item_features_written(struct item *item, uint64_t now_ms)
 static inline struct item_extra *item_extra(struct item *item)
 {
 	must(item_has_extra(item));
-	return (struct item_extra *)(void *)(item->data +
-					     (item->shape == ITEM_GAPS_EXTRA ? item_parts_bytes[ITEM_GAPS]
-									     : item_parts_bytes[ITEM_READS]));
+	return (struct item_extra *)(void *)(item->data + (item->shape == ITEM_GAPS_EXTRA
+								   ? item_parts_bytes[ITEM_GAPS]
+								   : item_parts_bytes[ITEM_READS]));
 }
 
 /* Has the item a mark or an id that a record on flash can't hold? */
@@ -289,10 +289,39 @@ static inline uint32_t item_idle_seconds(uint32_t accessed_ms, uint64_t now_ms)
 	return since > UINT32_MAX - ITEM_CLOCKS_APART_MS ? 0 : since / 1000;
 }
 
-/* Is this the item's key? */
-static inline bool item_is(const struct item *item, const char *key, size_t key_length)
+/* Returns 0 if so many bytes are equal. For constants alone. */
+static inline uint64_t bytes_differ(const char *a, const char *b, size_t count)
 {
-	return item->key_length == key_length && memcmp(item_key(item), key, key_length) == 0;
+	uint64_t x = 0, y = 0;
+
+	memcpy(&x, a, count);
+	memcpy(&y, b, count);
+	return x ^ y;
+}
+
+/* Are two keys of one length equal? Inline, as a call of memcmp takes twice as many instructions for a common key. */
+static inline __attribute__((always_inline)) bool keys_equal(const char *a, const char *b, size_t length)
+{
+	if (__builtin_expect(length >= 16, 1)) {
+		for (size_t at = length - 16; at > 0; at -= at < 16 ? at : 16)
+			if (bytes_differ(a + at, b + at, 8) | bytes_differ(a + at + 8, b + at + 8, 8))
+				return false;
+		return (bytes_differ(a, b, 8) | bytes_differ(a + 8, b + 8, 8)) == 0;
+	}
+	if (length >= 8)
+		return (bytes_differ(a, b, 8) | bytes_differ(a + length - 8, b + length - 8, 8)) == 0;
+	if (length >= 4)
+		return (bytes_differ(a, b, 4) | bytes_differ(a + length - 4, b + length - 4, 4)) == 0;
+	for (size_t i = 0; i < length; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
+}
+
+/* Is this the item's key? */
+static inline __attribute__((always_inline)) bool item_is(const struct item *item, const char *key, size_t key_length)
+{
+	return item->key_length == key_length && keys_equal(item_key(item), key, key_length);
 }
 
 /* Returns the CLOCK value, 0 .. 3. The stripe covers it. */
@@ -320,6 +349,18 @@ static inline void item_ref(struct item *item)
 	unsigned refs = atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
 
 	must(refs > 0 && refs <= ITEM_REFS_MAX);
+}
+
+/* Takes a reference under the stripe. False: they are used up, and none was taken. */
+FS_MUST_CHECK static inline bool item_try_ref(struct item *item)
+{
+	unsigned refs = atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
+
+	if (__builtin_expect(refs - 1 < ITEM_REFS_MAX - 1, 1))
+		return true;
+	must(refs > 0);
+	atomic_fetch_sub_explicit(&item->refs, 1, memory_order_relaxed);
+	return false;
 }
 
 /* May another reference be taken? The stripe is held: nobody else takes one meanwhile. */

@@ -11,8 +11,6 @@
 #endif
 
 #define LINKS_MASK ((1u << LINE_LINKS) - 1)
-#define LINK_FINE 1u /* of the two bits of a link: the bit of the key's hash behind the tag */
-#define LINK_GUEST 2u /* it lies in its other line */
 #define AWAY_SHIFT 24
 #define AWAY_MOST 255u
 
@@ -44,10 +42,10 @@ static inline unsigned line_free(const struct link_line *line)
 	return line_compare(line->window, 0);
 }
 
-/* Returns LINK_FINE and LINK_GUEST of a link. */
-static inline unsigned line_bits(const struct link_line *line, unsigned link)
+/* Is a link here as a guest: does it lie in its other line? */
+static inline bool line_is_guest(const struct link_line *line, unsigned link)
 {
-	return line->bits >> 2 * link & (LINK_FINE | LINK_GUEST);
+	return line->bits >> link & 1;
 }
 
 /* Returns the number of links whose own line this is, and that lie in their other one. */
@@ -73,7 +71,7 @@ static inline void line_take_away(struct link_line *line)
 struct link {
 	uint32_t low;
 	uint8_t window, tag;
-	uint8_t bits; /* LINK_FINE and LINK_GUEST */
+	bool guest;
 };
 
 static inline struct link line_get(const struct link_line *line, unsigned link)
@@ -81,7 +79,7 @@ static inline struct link line_get(const struct link_line *line, unsigned link)
 	return (struct link){ .low = line->low[link],
 			      .window = line->window[link],
 			      .tag = line->tag[link],
-			      .bits = (uint8_t)line_bits(line, link) };
+			      .guest = line_is_guest(line, link) };
 }
 
 /* Puts a link into a free place. */
@@ -90,7 +88,7 @@ static inline void line_put(struct link_line *line, unsigned at, const struct li
 	line->tag[at] = link->tag;
 	line->window[at] = link->window;
 	line->low[at] = link->low;
-	line->bits = (line->bits & ~((LINK_FINE | LINK_GUEST) << 2 * at)) | (uint32_t)link->bits << 2 * at;
+	line->bits = (line->bits & ~(1u << at)) | (uint32_t)link->guest << at;
 }
 
 /* Makes a place free. */
@@ -108,7 +106,7 @@ static inline uint32_t line_other(uint32_t line, uint8_t tag, uint32_t lines)
 	return sum >= line ? sum - line : sum + lines - line;
 }
 
-/* ---- for table.c and table_size.c ------------------------------------------------------------- */
+/* ---- for table.c, table_size.c and stripes.c ---------------------------------------------------- */
 
 /* A table, of a stripe or in the making. */
 struct table {
@@ -116,8 +114,43 @@ struct table {
 	uint32_t shape;
 };
 
-/* Puts a link whose own line is this one there, or into its other line, and moves links for it if it must. bits has
-   LINK_FINE at most. False: there is no room, and nothing has changed but lines of some links. */
+static inline struct table table_of(const struct stripe *stripe)
+{
+	return (struct table){ .lines = atomic_load_explicit(&stripe->lines, memory_order_relaxed),
+			       .shape = atomic_load_explicit(&stripe->shape, memory_order_relaxed) };
+}
+
+/* Where a key's link may lie, and how it looks. */
+struct sought {
+	uint32_t own;
+	uint8_t tag;
+};
+
+static inline struct sought table_seek(uint32_t shape, uint64_t hash)
+{
+	uint32_t from_group_on = table_bits(hash) >> shape_shift(shape);
+
+	return (struct sought){ .own = (uint32_t)((uint64_t)from_group_on * shape_m(shape) >> 8),
+				.tag = (uint8_t)from_group_on };
+}
+
+/* Asks for the item of the first link in its own line that has the key's tag. Its address alone is used. */
+static inline void table_prefetch_likely(const struct table *table, uint64_t hash)
+{
+	const struct sought sought = table_seek(table->shape, hash);
+	const struct link_line *own = &table->lines[sought.own];
+	unsigned found = line_with_tag(own, sought.tag);
+
+	if (found) {
+		const char *item = (const char *)line_item(own, (unsigned)__builtin_ctz(found));
+
+		__builtin_prefetch(item, 1);
+		__builtin_prefetch(item + 64);
+	}
+}
+
+/* Puts a link, no guest yet, into this own line of its, or into its other line, and moves links for it if it must. False:
+   there is no room, and nothing has changed but lines of some links. */
 FS_MUST_CHECK bool table_put(const struct table *table, uint32_t own, struct link link);
 /* Returns the number of links from which on a table of so many lines grows. */
 uint32_t table_most_links(uint32_t lines);

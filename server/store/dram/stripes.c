@@ -2,10 +2,12 @@
 /* The stripes: how many there are, and a look ahead at their tables. */
 #include "base/log.h"
 #include "server/store/dram/dram.h"
+#include "server/store/dram/line.h"
 
 #define STRIPE_BYTES_EACH (64u << 10) /* of -m for each stripe */
 #define STRIPES_MIN 64u
 #define STRIPES_MAX 8192u
+#define FORESEEN 32u /* keys at a time: more than memory has accesses under way */
 
 int stripes_init(struct store *store)
 {
@@ -72,23 +74,36 @@ void stripes_fini(struct store *store)
 	mem_free(store->stripes);
 }
 
+uint64_t store_dram_items(const struct store *store)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < store->stripe_count; i++)
+		sum += atomic_load_explicit(&store->stripes[i].count, memory_order_relaxed);
+	return sum;
+}
+
 void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count)
 {
-	for (unsigned i = 0; i < count; i++)
-		__builtin_prefetch(store_stripe(store, hashes[i]), 1);
-	for (unsigned i = 0; i < count; i++)
-		stripe_prefetch_table(store_stripe(store, hashes[i]), hashes[i]);
-	for (unsigned i = 0; i < count; i++) {
-		struct stripe *stripe = store_stripe(store, hashes[i]);
-		const char *item; /* whose address alone is used, so that it may be freed as soon as the stripe is released */
+	struct stripe *stripes[FORESEEN];
 
-		if (!lock_try(&stripe->lock))
-			continue;
-		item = stripe_likely(stripe, hashes[i]);
-		lock_release(&stripe->lock);
-		if (!item)
-			continue;
-		__builtin_prefetch(item, 1);
-		__builtin_prefetch(item + 64);
+	while (count > 0) {
+		unsigned some = count < FORESEEN ? count : FORESEEN;
+
+		for (unsigned i = 0; i < some; i++) {
+			stripes[i] = store_stripe(store, hashes[i]);
+			__builtin_prefetch(stripes[i], 1);
+		}
+		for (unsigned i = 0; i < some; i++)
+			stripe_prefetch_table(stripes[i], hashes[i]);
+		for (unsigned i = 0; i < some; i++)
+			if (lock_try(&stripes[i]->lock)) {
+				const struct table table = table_of(stripes[i]);
+
+				table_prefetch_likely(&table, hashes[i]);
+				lock_release(&stripes[i]->lock);
+			}
+		hashes += some;
+		count -= some;
 	}
 }

@@ -3,144 +3,118 @@
 #include "server/store/dram/dram.h"
 #include "server/store/dram/line.h"
 
+#define FOUND_SHIFT 4 /* of the line in a stripe's found; below is the link */
 #define MOVES_MOST 2u /* links that move, one after the other, to make room for one */
-
-static inline struct table table_of(const struct stripe *stripe)
-{
-	return (struct table){ .lines = atomic_load_explicit(&stripe->lines, memory_order_relaxed),
-			       .shape = atomic_load_explicit(&stripe->shape, memory_order_relaxed) };
-}
 
 /* ---- searches -------------------------------------------------------------------------------- */
 
-/* Where a key's link may lie, and how it looks. */
-struct sought {
-	uint32_t own;
-	uint8_t tag, fine;
-};
-
-static inline struct sought table_seek(uint32_t shape, uint64_t hash)
+/* Returns the item of a link if the key is its own, and notes where the link lies; else NULL. */
+static inline __attribute__((always_inline)) struct item *line_try(struct stripe *stripe, const struct link_line *lines,
+								   uint32_t line, unsigned link, const char *key,
+								   size_t key_length)
 {
-	uint32_t bits = table_bits(hash), shift = shape_shift(shape);
+	struct item *item = line_item(&lines[line], link);
 
-	return (struct sought){ .own = shape_own_line(shape, bits),
-				.tag = (uint8_t)(bits >> shift),
-				.fine = (bits >> (shift - 1)) & LINK_FINE };
+	if (!item || !item_is(item, key, key_length))
+		return NULL;
+	stripe->found = line << FOUND_SHIFT | link;
+	return item;
 }
 
-/* The next item of a line whose link looks so; NULL: there is none. left: what line_with_tag has found, less what was
-   returned. */
-static inline struct item *line_next(const struct link_line *line, unsigned bits, unsigned *left)
+static __attribute__((noinline)) struct item *stripe_find_further(struct stripe *stripe, uint64_t hash, const char *key,
+								  size_t key_length)
 {
-	while (*left) {
-		unsigned link = (unsigned)__builtin_ctz(*left);
+	const struct table table = table_of(stripe);
+	const struct sought sought = table_seek(table.shape, hash);
+	const uint32_t pair[] = { sought.own, line_other(sought.own, sought.tag, shape_lines(table.shape)) };
+	struct item *item = NULL;
 
-		*left &= *left - 1;
-		if (line->window[link] && line_bits(line, link) == bits)
-			return line_item(line, link);
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned left = line_with_tag(&table.lines[pair[i]], sought.tag); left && !item; left &= left - 1)
+			item = line_try(stripe, table.lines, pair[i], (unsigned)__builtin_ctz(left), key, key_length);
+	return item;
+}
+
+/* Nearly always one link or none has the tag, so that the loops stand by themselves. */
+struct item *stripe_find(struct stripe *stripe, uint64_t hash, const char *key, size_t key_length)
+{
+	const struct table table = table_of(stripe);
+	const struct sought sought = table_seek(table.shape, hash);
+	const struct link_line *own = &table.lines[sought.own];
+	unsigned found = line_with_tag(own, sought.tag);
+	struct item *item;
+
+	if (found) {
+		item = line_try(stripe, table.lines, sought.own, (unsigned)__builtin_ctz(found), key, key_length);
+		if (__builtin_expect(item != NULL, 1))
+			return item;
+	}
+	return found & (found - 1) || line_away(own) > 0 ? stripe_find_further(stripe, hash, key, key_length) : NULL;
+}
+
+static struct item *line_find_copy(const struct store *store, const struct link_line *line, uint8_t tag, uint64_t hash)
+{
+	for (unsigned left = line_with_tag(line, tag); left; left &= left - 1) {
+		struct item *item = line_item(line, (unsigned)__builtin_ctz(left));
+
+		if (item && item->state & ITEM_CLEAN && store_hash(store, item_key(item), item->key_length) == hash)
+			return item;
 	}
 	return NULL;
-}
-
-static inline struct item *line_find(const struct link_line *line, const struct sought *sought, unsigned guest,
-				     const char *key, size_t key_length)
-{
-	unsigned left = line_with_tag(line, sought->tag);
-	struct item *item;
-
-	while ((item = line_next(line, sought->fine | guest, &left)) && !item_is(item, key, key_length))
-		;
-	return item;
-}
-
-uint64_t store_dram_items(const struct store *store)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < store->stripe_count; i++)
-		sum += atomic_load_explicit(&store->stripes[i].count, memory_order_relaxed);
-	return sum;
-}
-
-struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length)
-{
-	const struct table table = table_of(stripe);
-	const struct sought sought = table_seek(table.shape, hash);
-	const struct link_line *own = &table.lines[sought.own];
-	struct item *item = line_find(own, &sought, 0, key, key_length);
-
-	if (item || line_away(own) == 0)
-		return item;
-	return line_find(&table.lines[line_other(sought.own, sought.tag, shape_lines(table.shape))], &sought,
-			 LINK_GUEST, key, key_length);
-}
-
-const void *stripe_likely(const struct stripe *stripe, uint64_t hash)
-{
-	const struct table table = table_of(stripe);
-	const struct sought sought = table_seek(table.shape, hash);
-	const struct link_line *own = &table.lines[sought.own];
-	unsigned left = line_with_tag(own, sought.tag);
-
-	return line_next(own, sought.fine, &left);
-}
-
-static struct item *line_find_copy(const struct store *store, const struct link_line *line, const struct sought *sought,
-				   unsigned guest, uint64_t hash)
-{
-	unsigned left = line_with_tag(line, sought->tag);
-	struct item *item;
-
-	while ((item = line_next(line, sought->fine | guest, &left)) &&
-	       !(item->state & ITEM_CLEAN && store_hash(store, item_key(item), item->key_length) == hash))
-		;
-	return item;
 }
 
 struct item *stripe_find_copy(const struct store *store, const struct stripe *stripe, uint64_t hash)
 {
 	const struct table table = table_of(stripe);
 	const struct sought sought = table_seek(table.shape, hash);
-	struct item *item = line_find_copy(store, &table.lines[sought.own], &sought, 0, hash);
+	struct item *item = line_find_copy(store, &table.lines[sought.own], sought.tag, hash);
 
 	lock_assert_held(&stripe->lock);
 	if (item || line_away(&table.lines[sought.own]) == 0)
 		return item;
-	return line_find_copy(store,
-			      &table.lines[line_other(sought.own, sought.tag, shape_lines(table.shape))], &sought,
-			      LINK_GUEST, hash);
+	return line_find_copy(store, &table.lines[line_other(sought.own, sought.tag, shape_lines(table.shape))],
+			      sought.tag, hash);
 }
 
 /* The link that leads to an item, which is linked. */
 struct spot {
-	struct link_line *line, *own;
+	struct link_line *line;
 	unsigned link;
 };
 
 static inline bool line_locate(struct link_line *line, uint8_t tag, const struct item *item, struct spot *out)
 {
 	for (unsigned left = line_with_tag(line, tag); left; left &= left - 1) {
-		unsigned link = (unsigned)__builtin_ctz(left);
-
-		if (line_item(line, link) == item) {
-			out->line = line;
-			out->link = link;
+		*out = (struct spot){ .line = line, .link = (unsigned)__builtin_ctz(left) };
+		if (line_item(line, out->link) == item)
 			return true;
-		}
 	}
 	return false;
 }
 
-static inline struct spot table_locate(const struct table *table, uint64_t hash, const struct item *item)
+static __attribute__((noinline)) struct spot table_locate_anew(const struct table *table, uint64_t hash,
+							       const struct item *item)
 {
 	const struct sought sought = table_seek(table->shape, hash);
-	struct spot spot = { .own = &table->lines[sought.own] };
-	bool found = line_locate(spot.own, sought.tag, item, &spot) ||
-		     line_locate(&table->lines[line_other(sought.own, sought.tag, shape_lines(table->shape))],
-				 sought.tag, item, &spot);
+	uint32_t other = line_other(sought.own, sought.tag, shape_lines(table->shape));
+	struct spot spot;
 
-	must(found);
+	bool located = line_locate(&table->lines[sought.own], sought.tag, item, &spot) ||
+		       line_locate(&table->lines[other], sought.tag, item, &spot);
+
+	must(located);
 	return spot;
+}
+
+/* Nearly always it is the link that was found last, in the same hold of the stripe. */
+static inline struct spot table_locate(const struct stripe *stripe, const struct table *table, uint64_t hash,
+				       const struct item *item)
+{
+	uint32_t line = stripe->found >> FOUND_SHIFT, link = stripe->found & ((1u << FOUND_SHIFT) - 1);
+
+	if (__builtin_expect(line < shape_lines(table->shape) && line_item(&table->lines[line], link) == item, 1))
+		return (struct spot){ .line = &table->lines[line], .link = link };
+	return table_locate_anew(table, hash, item);
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -149,11 +123,11 @@ static inline struct spot table_locate(const struct table *table, uint64_t hash,
 static void table_move(const struct table *table, uint32_t line, unsigned link, uint32_t to)
 {
 	struct link moved = line_get(&table->lines[line], link);
-	bool home = moved.bits & LINK_GUEST;
+	bool home = moved.guest;
 
 	must(line != to);
 	line_clear(&table->lines[line], link);
-	moved.bits ^= LINK_GUEST;
+	moved.guest = !home;
 	line_put(&table->lines[to], (unsigned)__builtin_ctz(line_free(&table->lines[to])), &moved);
 	if (home)
 		line_take_away(&table->lines[to]);
@@ -166,15 +140,14 @@ static bool table_make_room(const struct table *table, uint32_t line, unsigned m
 {
 	uint32_t lines = shape_lines(table->shape);
 
-	for (unsigned guest = LINK_GUEST;; guest = 0) {
+	for (bool guest = true;; guest = false) {
 		for (unsigned link = 0; link < LINE_LINKS; link++) {
 			uint32_t to = line_other(line, table->lines[line].tag[link], lines);
 
-			if ((line_bits(&table->lines[line], link) & LINK_GUEST) != guest || to == line ||
-			    (guest == 0 && line_away(&table->lines[line]) == AWAY_MOST))
+			if (line_is_guest(&table->lines[line], link) != guest || to == line ||
+			    (!guest && line_away(&table->lines[line]) == AWAY_MOST))
 				continue;
-			if (line_free(&table->lines[to]) == 0 &&
-			    (moves == 1 || !table_make_room(table, to, moves - 1)))
+			if (line_free(&table->lines[to]) == 0 && (moves == 1 || !table_make_room(table, to, moves - 1)))
 				continue;
 			table_move(table, line, link, to);
 			return true;
@@ -210,7 +183,7 @@ bool table_put(const struct table *table, uint32_t own, struct link link)
 	if (to == UINT32_MAX)
 		return false;
 	if (to != own) {
-		link.bits |= LINK_GUEST;
+		link.guest = true;
 		line_add_away(&table->lines[own]);
 	}
 	line_put(&table->lines[to], (unsigned)__builtin_ctz(line_free(&table->lines[to])), &link);
@@ -247,10 +220,8 @@ bool stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 		const struct sought sought = table_seek(table.shape, hash);
 
 		if (table_put(&table, sought.own,
-			      (struct link){ .low = address_low(item),
-					     .window = address_window(item),
-					     .tag = sought.tag,
-					     .bits = sought.fine }))
+			      (struct link){
+				      .low = address_low(item), .window = address_window(item), .tag = sought.tag }))
 			break;
 		if (!stripe_grow(store, stripe))
 			return false;
@@ -265,13 +236,13 @@ bool stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	const struct table table = table_of(stripe);
-	struct spot spot = table_locate(&table, hash, item);
+	struct spot spot = table_locate(stripe, &table, hash, item);
 	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed);
 
 	lock_assert_held(&stripe->lock);
 	must(count > 0);
-	if (line_bits(spot.line, spot.link) & LINK_GUEST)
-		line_take_away(spot.own);
+	if (line_is_guest(spot.line, spot.link))
+		line_take_away(&table.lines[table_seek(table.shape, hash).own]);
 	line_clear(spot.line, spot.link);
 	atomic_store_explicit(&stripe->count, count - 1, memory_order_relaxed);
 	stripe_note_unlinked(store, stripe, item);
@@ -280,7 +251,7 @@ void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, st
 void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new)
 {
 	const struct table table = table_of(stripe);
-	struct spot spot = table_locate(&table, hash, old);
+	struct spot spot = table_locate(stripe, &table, hash, old);
 
 	lock_assert_held(&stripe->lock);
 	spot.line->window[spot.link] = address_window(new);
@@ -303,8 +274,8 @@ void stripe_moved(struct stripe *stripe, uint32_t line, unsigned link, struct it
 /* ---- walks ----------------------------------------------------------------------------------- */
 
 /* The guests of a line lie where their tags say: those that a link of this own line can have are few. */
-static bool table_meet_guests(const struct table *table, uint32_t own,
-			      bool (*meet)(void *context, struct item *item), void *context)
+static bool table_meet_guests(const struct table *table, uint32_t own, bool (*meet)(void *context, struct item *item),
+			      void *context)
 {
 	uint32_t m = shape_m(table->shape), in_group = own % m;
 
@@ -314,8 +285,7 @@ static bool table_meet_guests(const struct table *table, uint32_t own,
 		for (unsigned left = line_with_tag(other, (uint8_t)tag); left; left &= left - 1) {
 			unsigned link = (unsigned)__builtin_ctz(left);
 
-			if (other->window[link] && line_bits(other, link) & LINK_GUEST &&
-			    !meet(context, line_item(other, link)))
+			if (other->window[link] && line_is_guest(other, link) && !meet(context, line_item(other, link)))
 				return false;
 		}
 	}
@@ -330,7 +300,7 @@ bool stripe_meet_own(const struct stripe *stripe, uint32_t line, bool (*meet)(vo
 
 	lock_assert_held(&stripe->lock);
 	for (unsigned link = 0; link < LINE_LINKS; link++)
-		if (own->window[link] && !(line_bits(own, link) & LINK_GUEST) && !meet(context, line_item(own, link)))
+		if (own->window[link] && !line_is_guest(own, link) && !meet(context, line_item(own, link)))
 			return false;
 	return line_away(own) == 0 || table_meet_guests(&table, line, meet, context);
 }

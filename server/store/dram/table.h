@@ -13,8 +13,8 @@
  * any item is looked at that isn't the one. When both lines are full, a link of one of them moves to the other line of
  * its own (cuckoo hashing; Pagh and Rodler, 2004), at most two of them one after the other.
  *
- *   32 bits of a key's hash     | k bits |  8 bits  | 1 |
- *                                 group      tag    fine       own line = group * m + tag * m / 256
+ *   32 bits of a key's hash     | k bits |  8 bits  |
+ *                                 group      tag             own line = group * m + tag * m / 256
  *
  * A table has m * 2^k lines, m from 4 to 7 (fewer while k is 0): four sizes for each doubling, which are size classes of
  * the allocator. It grows to the next one at 15/16 of its links. Between two doublings k and all tags stay, so that links
@@ -39,7 +39,7 @@
 struct link_line {
 	uint8_t tag[LINE_LINKS];
 	uint8_t window[LINE_LINKS]; /* 0: there is no link, and the low part is 0 too */
-	uint32_t bits; /* of each link fine, and whether it is a guest; then the number of guests elsewhere (line.h) */
+	uint32_t bits; /* of each link whether it is a guest; then the number of guests elsewhere (line.h) */
 	uint32_t low[LINE_LINKS];
 } __attribute__((aligned(64)));
 
@@ -93,9 +93,7 @@ static inline uint32_t shape_least_bits(uint32_t shape, uint32_t line)
 /* ---- table.c: links -------------------------------------------------------------------------- */
 
 /* Returns the key's item; NULL: there is none. */
-struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
-/* Returns an item that the key may have, to be prefetched; NULL: the line that the search begins with has none. */
-const void *stripe_likely(const struct stripe *stripe, uint64_t hash);
+struct item *stripe_find(struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
 /* Returns a clean copy whose key has this hash; NULL: there is none. */
 struct item *stripe_find_copy(const struct store *store, const struct stripe *stripe, uint64_t hash);
 /* Links an item whose key is not there. The table takes over the caller's reference, and may grow. False: there was no

@@ -4,7 +4,7 @@
 #include "server/store/dram/line.h"
 
 #define GROUP_MOST 8u /* lines: there the number of groups doubles, and each has half as many lines */
-#define DOUBLINGS_MOST (SHAPE_SHIFT_MOST - 1) /* a bit is left for fine */
+#define DOUBLINGS_MOST SHAPE_SHIFT_MOST
 #define GROWS_ABOVE 4 /* links for each that is there: more of them are no remedy for equal hashes */
 #define SHRINKS_ABOVE(links) ((uint64_t)(links)*8 / 3) /* a table with more room than this for its links ... */
 #define SHRINKS_TO(links) ((uint64_t)(links)*4 / 3) /* ... gets one with at least this */
@@ -29,10 +29,10 @@ static struct link_line *lines_make(uint32_t lines)
 /* Puts a link of one table into another, which has as many groups. */
 static bool table_take_by_tag(const struct table *to, const struct table *from, uint32_t line, struct link link)
 {
-	uint32_t own = link.bits & LINK_GUEST ? line_other(line, link.tag, shape_lines(from->shape)) : line;
+	uint32_t own = link.guest ? line_other(line, link.tag, shape_lines(from->shape)) : line;
 	uint32_t group = own / shape_m(from->shape);
 
-	link.bits &= LINK_FINE;
+	link.guest = false;
 	return table_put(to, (uint32_t)(((uint64_t)group << 8 | link.tag) * shape_m(to->shape) >> 8), link);
 }
 
@@ -43,7 +43,7 @@ static bool table_take_by_key(const struct store *store, const struct table *to,
 	uint32_t bits = table_bits(store_hash(store, item_key(item), item->key_length));
 
 	link.tag = (uint8_t)(bits >> shape_shift(to->shape));
-	link.bits = (bits >> (shape_shift(to->shape) - 1)) & LINK_FINE;
+	link.guest = false;
 	return table_put(to, shape_own_line(to->shape, bits), link);
 }
 
@@ -65,8 +65,8 @@ static bool table_take_all(const struct store *store, const struct table *to, co
 		for (unsigned at = 0; at < LINE_LINKS; at++) {
 			struct link link = line_get(&from->lines[line], at);
 
-			if (link.window && !(same ? table_take_by_tag(to, from, line, link)
-						  : table_take_by_key(store, to, link)))
+			if (link.window &&
+			    !(same ? table_take_by_tag(to, from, line, link) : table_take_by_key(store, to, link)))
 				return false;
 		}
 	}

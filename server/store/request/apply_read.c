@@ -31,17 +31,18 @@ static __attribute__((cold, noinline)) struct item *item_relieved(struct action 
 	return copy;
 }
 
-static inline void answer_with_value(struct action *action, struct item *item)
+static inline __attribute__((always_inline)) void answer_with_value(struct action *action, struct item *item)
 {
 	struct store_value *value = &action->request->value;
 
-	if (__builtin_expect(!item_has_room_for_ref(item), 0))
+	if (__builtin_expect(!item_try_ref(item), 0)) {
 		item = item_relieved(action, item);
-	if (__builtin_expect(!item, 0)) {
-		action->request->result = STORE_NO_MEMORY;
-		return;
+		if (!item) {
+			action->request->result = STORE_NO_MEMORY;
+			return;
+		}
+		item_ref(item);
 	}
-	item_ref(item);
 	value->data = item_value(item);
 	value->length = item->value_length;
 	value->client_flags = item_client_flags(item);

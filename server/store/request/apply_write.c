@@ -11,7 +11,7 @@ void apply_store(struct action *action, const struct current *current)
 	request->item = NULL;
 	if (options_own_cas(request))
 		item_extra(new)->shown_cas = request->options.new_cas;
-	item_features_written(new, action->now_ms);
+	new->accessed_ms = (uint32_t)action->now_ms; /* its other features are 0: it is new */
 	if (!action_put(action, current, new, action->cas)) {
 		request->result = STORE_NO_MEMORY;
 		return;

@@ -49,8 +49,9 @@ struct stripe {
 	struct link_line *_Atomic lines;
 	_Atomic uint32_t shape;
 	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
-	uint32_t frozen; /* read-modify-writes for which commits pass this stripe by */
+	uint32_t found; /* where the link lay that was found last (table.c) */
 	uint32_t candidates; /* linked items with ITEM_CANDIDATE, none of which is in a plan */
+	uint32_t frozen; /* read-modify-writes for which commits pass this stripe by */
 	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's alone, without the lock */
 } __attribute__((aligned(64)));
 

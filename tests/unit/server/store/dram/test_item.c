@@ -320,11 +320,31 @@ static void a_record_s_item_has_all_that_the_record_has(void **state)
 	}
 }
 
+static void each_byte_of_a_key_counts_and_none_behind_it(void **state)
+{
+	char a[251], b[251];
+
+	(void)state;
+	memset(a, 'k', sizeof(a));
+	memset(b, 'k', sizeof(b));
+	for (size_t length = 0; length <= 250; length++) {
+		b[length] = 'x';
+		assert_true(keys_equal(a, b, length));
+		b[length] = 'k';
+		for (size_t i = 0; i < length; i++) {
+			b[i] ^= 1;
+			assert_false(keys_equal(a, b, length));
+			b[i] ^= 1;
+		}
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(each_byte_of_a_key_counts_and_none_behind_it),
 		TEST(the_limit_counts_header_and_key_to_the_byte),
 		TEST(a_new_item_has_one_reference_and_nothing_else),
 		TEST(each_mix_of_extra_and_flags_keeps_key_flags_and_value_apart),
