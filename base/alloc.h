@@ -36,8 +36,8 @@ void mem_free_sized(void *memory, size_t bytes);
 /*
  * Moves the bytes to the lowest free address in their part of the heap and frees the old one. When all memory that
  * eviction has thinned out is moved so, it grows dense, and the pages between become free. Returns memory itself if
- * there is no other. Small memory takes 0.1 to 0.3 us; no thread's cache is used. Under libc the new address may be
- * any.
+ * there is no other. Small memory takes 0.1 to 0.3 us; no thread's cache is used. Whole cache lines stay whole ones:
+ * memory of a multiple of 64 bytes gets an address that is one. Under libc the new address may be any such.
  */
 FS_MUST_CHECK void *mem_move(void *memory, size_t bytes);
 

@@ -38,6 +38,15 @@ static void compact_item(const struct compaction *compaction, struct stripe *str
 		stripe_moved(stripe, line, link, mem_move(item, item_allocated_bytes(item)));
 }
 
+/* The stripe's table is small memory as well, of whose sizes others have grown out. */
+static void compact_table(const struct compaction *compaction, struct stripe *stripe)
+{
+	unsigned class = mem_class((uint64_t)stripe_lines(stripe) * sizeof(struct link_line));
+
+	if (class < MEM_CLASSES && compaction->moves[class])
+		stripe_move_table(stripe);
+}
+
 /* Visits some lines. True: those were the stripe's last. */
 static bool compact_lines(struct store *store, struct compaction *compaction, struct stripe *stripe, unsigned *met)
 {
@@ -57,8 +66,10 @@ static bool compact_lines(struct store *store, struct compaction *compaction, st
 		++*met; /* empty lines take time too */
 	}
 	last = line >= stripe_lines(stripe);
-	if (last)
+	if (last) {
 		stripe_shrink(store, stripe);
+		compact_table(compaction, stripe);
+	}
 	position_set(&compaction->at, stripe, last ? 0 : line);
 	lock_release(&stripe->lock);
 	return last;

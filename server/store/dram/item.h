@@ -10,8 +10,8 @@
  *    53 bits  3                                                                4       3      9       4 bytes
  *
  * reads: in a store with a classifier; gaps: in mode paper. extra: marks and a client's own id, for the few objects that
- * need them. client flags: where they aren't 0, and beside extra. The link that leads to an item takes some 7.5 bytes
- * (table.h): with 28 of header and reads an object costs 35 to 36 bytes beside its data.
+ * need them. client flags: where they aren't 0, and beside extra. The link that leads to an item takes 7.5 to 10
+ * bytes (table.h): with 28 of header and reads an object costs 36 to 38 bytes beside its data.
  *
  * Covered by:
  *   cas, expiry, accessed_ms, state,      the key's stripe, once the item is linked; before that,

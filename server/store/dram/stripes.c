@@ -39,6 +39,7 @@ static int64_t stripe_free_items(struct store *store, struct stripe *stripe)
 	int64_t bytes = 0;
 
 	for (uint32_t line = 0; line < stripe_lines(stripe); line++) {
+		stripe_prefetch(stripe, line + 1);
 		for (unsigned link = 0; link < LINE_LINKS; link++) {
 			struct item *item = stripe_item(stripe, line, link);
 

@@ -21,7 +21,8 @@
  * find their new lines without a look at their items. The other line is t - own line modulo the number of lines, t by the
  * tag, which works in both directions.
  *
- * On average a link takes 7.5 bytes with its share of free ones: 6.4 bytes, over a load between 0.75 and 0.94.
+ * On average a link takes 7.5 bytes with its share of free ones: 6.4 bytes, over a load between 0.75 and 0.94. Where objects
+ * come and go it is 8.5 to 10: a stripe keeps the room for the most objects that it had.
  *
  * Threads: a stripe's lock covers its table, and is held by the callers of all functions here, unless they say
  * otherwise. Links move within the table when one is linked, or the table is resized; not when one is unlinked or
@@ -112,6 +113,8 @@ FS_MUST_CHECK int stripe_table_init(struct store *store, struct stripe *stripe);
 void stripe_table_fini(struct store *store, struct stripe *stripe);
 /* Gives a table that has few links for its size a smaller one. Keeper. */
 void stripe_shrink(struct store *store, struct stripe *stripe);
+/* Moves the table's memory to where it lies close to others of its size (mem_move). Keeper. */
+void stripe_move_table(struct stripe *stripe);
 
 /* Asks for the line with which a search begins. No lock: the stripe may be given another table meanwhile. */
 static inline void stripe_prefetch_table(const struct stripe *stripe, uint64_t hash)

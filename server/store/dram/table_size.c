@@ -131,6 +131,15 @@ void stripe_shrink(struct store *store, struct stripe *stripe)
 		(void)!stripe_resize(store, stripe, shape); /* it stays larger then */
 }
 
+void stripe_move_table(struct stripe *stripe)
+{
+	struct link_line *lines = atomic_load_explicit(&stripe->lines, memory_order_relaxed);
+
+	lock_assert_held(&stripe->lock);
+	lines = mem_move(lines, (uint64_t)stripe_lines(stripe) * sizeof(*lines));
+	atomic_store_explicit(&stripe->lines, lines, memory_order_relaxed);
+}
+
 int stripe_table_init(struct store *store, struct stripe *stripe)
 {
 	struct link_line *lines = lines_make(shape_lines(SHAPE_LEAST));
