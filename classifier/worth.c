@@ -60,7 +60,8 @@ static double ms_between(uint32_t then_ms, uint32_t now_ms)
 double features_count(const struct clf_features *features, uint64_t now_ms, double half_life_ms)
 {
 	double idle_ms = ms_between(features->accessed_ms, (uint32_t)now_ms);
-	double life_ms = features->reads.count * clf_features_mean_gap_ms(features); /* from the write to the last read */
+	double life_ms =
+		features->reads.count * clf_features_mean_gap_ms(features); /* from the write to the last read */
 	double count = past_count(features->past) * exp2(-(life_ms + idle_ms) / half_life_ms);
 
 	if (features->reads.count > 0) {

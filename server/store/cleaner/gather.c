@@ -142,8 +142,8 @@ static void gather_line(struct gather_round *round, struct stripe *stripe, uint3
 	for (unsigned link = 0; link < LINE_LINKS; link++) {
 		struct item *item = stripe_item(stripe, line, link);
 
-		if (item && (out->count < out->room ||
-			     gather_set_room(round->store, out, out->room + out->room / 4 + 1024)))
+		if (item &&
+		    (out->count < out->room || gather_set_room(round->store, out, out->room + out->room / 4 + 1024)))
 			gather_consider(round, stripe, item);
 	}
 }

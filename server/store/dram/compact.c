@@ -8,7 +8,7 @@
  * each they lay in 527 MB.
  *
  * After -m was lowered, a pass waits until items are within the new limit and moves all small objects; for holes it
- * starts at once and moves objects of the sparse classes alone.
+ * starts at once and moves objects of the sparse classes alone. Tables move likewise, as stripes grow out of their sizes.
  *
  * The keeper moves an object under its stripe, while only the table refers to it. It does so in steps.
  */

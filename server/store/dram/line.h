@@ -82,7 +82,7 @@ static inline struct link line_get(const struct link_line *line, unsigned link)
 			      .guest = line_is_guest(line, link) };
 }
 
-/* Puts a link into a free place. */
+/* Puts a link where there is none. */
 static inline void line_put(struct link_line *line, unsigned at, const struct link *link)
 {
 	line->tag[at] = link->tag;
@@ -91,7 +91,7 @@ static inline void line_put(struct link_line *line, unsigned at, const struct li
 	line->bits = (line->bits & ~(1u << at)) | (uint32_t)link->guest << at;
 }
 
-/* Makes a place free. */
+/* Makes a link free. */
 static inline void line_clear(struct link_line *line, unsigned at)
 {
 	line->window[at] = 0;

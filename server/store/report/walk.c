@@ -212,9 +212,7 @@ static bool walk_grow_copies(struct copies *copies)
 static int walk_stripe(struct copies *copies, struct stripe *stripe)
 {
 	struct object_walk *walk = copies->walk;
-	struct scan scan = {
-		.store = walk->store, .stripe = stripe, .meet = walk_copy_item, .context = copies
-	};
+	struct scan scan = { .store = walk->store, .stripe = stripe, .meet = walk_copy_item, .context = copies };
 	bool more = true;
 
 	while (more && !walk->stopped) {

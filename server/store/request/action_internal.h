@@ -76,7 +76,7 @@ static inline bool current_fetched(const struct current *current)
 /* Fills out with the features of the key's object in DRAM, and returns it; NULL: there is none, or nobody asks for
    them. */
 static inline const struct clf_features *current_features(const struct action *action, const struct current *current,
-							   struct clf_features *out)
+							  struct clf_features *out)
 {
 	if (!current->item || !action->store->classifier)
 		return NULL;

@@ -64,7 +64,8 @@ static void count_classes(struct store_context *context, const struct store_requ
 	if (op > STORE_GAT && request->class_brought)
 		class_add(context->classes, request->class_brought, CLASS_SETS, 1);
 	if (outcome == OUTCOME_HIT && hit != CLASS_COUNTERS)
-		class_add(context->classes, op > STORE_GAT ? request->class_met : class_of_value(context->store, request), hit, 1);
+		class_add(context->classes,
+			  op > STORE_GAT ? request->class_met : class_of_value(context->store, request), hit, 1);
 	if (outcome == OUTCOME_DIFFERS && op == STORE_CAS)
 		class_add(context->classes, request->class_met, CLASS_CAS_BADVAL, 1);
 }

@@ -1,87 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The DRAM table of a stripe: what is linked is found, whichever of its lines it lies in, and links move. */
-#include "server/store/dram/line.h"
-#include "tests/unit/server/store/harness.h"
-
-#define MANY 3000u
-
-/* A stripe held by the test, which takes items of any hash here: no request comes to it. */
-struct held {
-	struct store_context *context;
-	struct store *store;
-	struct stripe *stripe;
-};
-
-static struct held hold_first(struct harness *h)
-{
-	h->config.flash_path = NULL;
-	harness_open(h);
-	struct held held = { .context = &h->worker[0]->context, .store = h->store, .stripe = &h->store->stripes[0] };
-	lock_acquire(&held.stripe->lock);
-	return held;
-}
-
-static uint64_t hash_of(const struct held *held, const char *key)
-{
-	return store_hash(held->store, key, strlen(key));
-}
-
-static struct item *find(const struct held *held, const char *key)
-{
-	return stripe_find(held->stripe, hash_of(held, key), key, strlen(key));
-}
-
-static struct item *make(const struct held *held, const char *key)
-{
-	struct item *item = item_new(held->context, key, strlen(key), 0, 0, 0);
-
-	assert_non_null(item);
-	return item;
-}
-
-static struct item *link(const struct held *held, const char *key)
-{
-	struct item *item = make(held, key);
-
-	assert_true(stripe_link(held->store, held->stripe, hash_of(held, key), item));
-	return item;
-}
-
-static void take_out(const struct held *held, const char *key)
-{
-	struct item *item = find(held, key);
-
-	assert_non_null(item);
-	stripe_unlink(held->store, held->stripe, hash_of(held, key), item);
-	assert_false(item->state & ITEM_LINKED);
-	item_release(held->context, item);
-}
-
-static void name(unsigned n, char key[24])
-{
-	snprintf(key, 24, "object:%u", n);
-}
-
-static void link_many(const struct held *held, unsigned count)
-{
-	char key[24];
-
-	for (unsigned n = 0; n < count; n++) {
-		name(n, key);
-		link(held, key);
-	}
-}
-
-static void let_go(struct held *held, unsigned from, unsigned to)
-{
-	char key[24];
-
-	for (unsigned n = from; n < to; n++) {
-		name(n, key);
-		take_out(held, key);
-	}
-	lock_release(&held->stripe->lock);
-}
+#include "tests/unit/server/store/dram/held.h"
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
@@ -223,39 +142,6 @@ static void a_moved_item_is_found_at_its_new_address(void **state)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Each link lies in one of its two lines, and each line counts its guests elsewhere. Returns the guests. */
-static unsigned check_lines(const struct held *held)
-{
-	uint32_t shape = held->stripe->shape, lines = shape_lines(shape), found = 0, guests = 0;
-	unsigned *away = mem_must_zalloc(lines * sizeof(*away));
-
-	for (uint32_t line = 0; line < lines; line++) {
-		const struct link_line *at = &held->stripe->lines[line];
-
-		for (unsigned link = 0; link < LINE_LINKS; link++) {
-			const struct item *item = line_item(at, link);
-
-			if (!item)
-				continue;
-			uint32_t bits = table_bits(store_hash(held->store, item_key(item), item->key_length));
-			uint32_t own = shape_own_line(shape, bits);
-			bool guest = line_is_guest(at, link);
-
-			assert_int_equal(at->tag[link], (uint8_t)(bits >> shape_shift(shape)));
-			assert_int_equal(line, guest ? line_other(own, at->tag[link], lines) : own);
-			assert_true(own < lines);
-			away[own] += guest;
-			guests += guest;
-			found++;
-		}
-	}
-	for (uint32_t line = 0; line < lines; line++)
-		assert_int_equal(line_away(&held->stripe->lines[line]), away[line]);
-	assert_int_equal(found, held->stripe->count);
-	mem_free(away);
-	return guests;
-}
-
 static void the_other_line_of_the_other_line_is_the_own_one(void **state)
 {
 	(void)state;
@@ -316,116 +202,6 @@ static void links_come_go_and_move_and_each_is_found(void **state)
 }
 
 /* ---- the number of lines --------------------------------------------------------------------- */
-
-static void an_empty_table_is_one_line_and_keeps_it(void **state)
-{
-	struct held held = hold_first(*state);
-	uint64_t bytes = held.store->table_bytes;
-
-	assert_int_equal(stripe_lines(held.stripe), 1);
-	stripe_shrink(held.store, held.stripe);
-	assert_int_equal(stripe_lines(held.stripe), 1);
-	link_many(&held, LINE_LINKS - 1);
-	assert_int_equal(stripe_lines(held.stripe), 1);
-	assert_int_equal(held.store->table_bytes, bytes);
-	let_go(&held, 0, LINE_LINKS - 1);
-}
-
-/* Each size but the first ones is at most a quarter larger than the one before, and used to at least three quarters. */
-static void the_table_grows_in_small_steps_and_each_link_is_still_found(void **state)
-{
-	struct held held = hold_first(*state);
-	uint64_t bytes = held.store->table_bytes;
-	uint32_t lines = 1, sizes = 1;
-	char key[24];
-
-	for (unsigned n = 0; n < MANY; n++) {
-		name(n, key);
-		link(&held, key);
-		if (stripe_lines(held.stripe) == lines)
-			continue;
-		if (lines >= 4)
-			assert_in_range(stripe_lines(held.stripe), lines + 1, lines + lines / 4);
-		lines = stripe_lines(held.stripe);
-		sizes++;
-		if (lines > 16)
-			assert_in_range(n, lines * LINE_LINKS * 7 / 10, lines * LINE_LINKS * 15 / 16);
-		assert_int_equal(held.store->table_bytes, bytes + (lines - 1) * sizeof(struct link_line));
-		check_lines(&held);
-		for (unsigned i = 0; i <= n; i++) {
-			name(i, key);
-			assert_non_null(find(&held, key));
-		}
-	}
-	assert_in_range(sizes, 25, 40);
-	assert_int_equal(held.stripe->count, MANY);
-	let_go(&held, 0, MANY);
-}
-
-static void the_table_shrinks_when_it_is_asked_and_few_links_are_left(void **state)
-{
-	struct held held = hold_first(*state);
-	uint64_t bytes = held.store->table_bytes;
-	char key[24];
-
-	link_many(&held, MANY);
-	uint32_t full = stripe_lines(held.stripe), left = MANY;
-	while (left * 8 / 3 >= full * LINE_LINKS) {
-		stripe_shrink(held.store, held.stripe);
-		assert_int_equal(stripe_lines(held.stripe), full);
-		name(--left, key);
-		take_out(&held, key);
-	}
-	assert_int_equal(stripe_lines(held.stripe), full); /* not before somebody asks */
-	stripe_shrink(held.store, held.stripe);
-	assert_in_range(stripe_lines(held.stripe) * LINE_LINKS, left * 4 / 3, left * 5 / 3);
-	check_lines(&held);
-	for (unsigned n = 0; n < left; n++) {
-		name(n, key);
-		assert_non_null(find(&held, key));
-	}
-	for (; left > 0; left--) {
-		name(left - 1, key);
-		take_out(&held, key);
-	}
-	stripe_shrink(held.store, held.stripe); /* all at once */
-	assert_int_equal(stripe_lines(held.stripe), 1);
-	assert_int_equal(held.store->table_bytes, bytes);
-	lock_release(&held.stripe->lock);
-}
-
-static void without_memory_a_full_table_refuses_a_link_and_loses_none(void **state)
-{
-	struct held held = hold_first(*state);
-	struct item *item;
-	unsigned linked = 0;
-	char key[24];
-
-	if (!HAVE_FAULTS) {
-		lock_release(&held.stripe->lock);
-		skip();
-	}
-	link_many(&held, MANY);
-	uint32_t lines = stripe_lines(held.stripe);
-	for (;; linked++) {
-		name(MANY + linked, key);
-		item = make(&held, key);
-		fault_arm(FAULT_memory_alloc, FAULT_ALWAYS, 0);
-		bool fits = stripe_link(held.store, held.stripe, hash_of(&held, key), item);
-		fault_disarm_all();
-		if (!fits)
-			break;
-	}
-	assert_int_equal(stripe_lines(held.stripe), lines);
-	assert_int_equal(held.stripe->count, MANY + linked);
-	assert_true(held.stripe->count > lines * LINE_LINKS * 15 / 16);
-	assert_false(item->state & ITEM_LINKED);
-	check_lines(&held);
-	assert_true(stripe_link(held.store, held.stripe, hash_of(&held, key), item)); /* there is some again */
-	assert_true(stripe_lines(held.stripe) > lines);
-	check_lines(&held);
-	let_go(&held, 0, MANY + linked + 1);
-}
 
 /* ---- walks ----------------------------------------------------------------------------------- */
 
@@ -498,10 +274,6 @@ int main(void)
 		TEST(the_other_line_of_the_other_line_is_the_own_one),
 		TEST(shapes_have_four_sizes_for_each_doubling_and_lines_in_the_order_of_hashes),
 		TEST(links_come_go_and_move_and_each_is_found),
-		TEST(an_empty_table_is_one_line_and_keeps_it),
-		TEST(the_table_grows_in_small_steps_and_each_link_is_still_found),
-		TEST(the_table_shrinks_when_it_is_asked_and_few_links_are_left),
-		TEST(without_memory_a_full_table_refuses_a_link_and_loses_none),
 		TEST(every_link_belongs_to_one_own_line),
 		TEST(a_position_holds_while_the_table_has_its_size),
 	};

@@ -416,7 +416,8 @@ static void a_watcher_of_look_ups_is_told_of_flash(void **state)
 	events_want(1u << EVENT_FETCHERS);
 	set_on_flash(h, "key", "value");
 	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_ON_FLASH, 0, 0);
-	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_IN_DRAM, size_class(store_item_bytes(h->store, 3, 0, 100)), 100);
+	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_IN_DRAM, size_class(store_item_bytes(h->store, 3, 0, 100)),
+		   100);
 	set_on_flash(h, "key", "value");
 	flight_prepare(h, 0, &f, STORE_DELETE, "key");
 	f.request.has_options = f.request.options.blind = true;
