@@ -262,7 +262,8 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 
 void stripe_moved(struct stripe *stripe, uint32_t line, unsigned link, struct item *item)
 {
-	struct link_line *at = &table_of(stripe).lines[line];
+	const struct table table = table_of(stripe);
+	struct link_line *at = &table.lines[line];
 
 	lock_assert_held(&stripe->lock);
 	must(line < stripe_lines(stripe) && link < LINE_LINKS && at->window[link]);
