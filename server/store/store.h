@@ -511,7 +511,7 @@ FS_MUST_CHECK long store_get_samples(struct store *store, struct clf_labelled **
 /* The parts that -m pays for, in bytes. */
 struct store_memory {
 	uint64_t limit;
-	uint64_t items, tables, stripes; /* objects in DRAM, the chains that lead to them, their locks */
+	uint64_t items, tables, stripes; /* objects in DRAM, the tables that lead to them, their locks */
 	uint64_t index, filters; /* of objects on flash */
 	uint64_t index_other; /* extents, and the data of each segment in the index */
 	uint64_t segments, classifier, plans, staging, readers;
