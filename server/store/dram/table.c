@@ -135,7 +135,8 @@ static void table_move(const struct table *table, uint32_t line, unsigned link, 
 		line_add_away(&table->lines[line]);
 }
 
-/* Makes room in a full line by so many moves at the most. Guests go home before others leave. */
+/* Makes room in a full line by so many moves at the most. Guests go home before others leave. A line whose links leave
+   keeps one of its AWAY_MOST for the link that the room is for: that may be its own. */
 static bool table_make_room(const struct table *table, uint32_t line, unsigned moves)
 {
 	uint32_t lines = shape_lines(table->shape);
@@ -145,14 +146,14 @@ static bool table_make_room(const struct table *table, uint32_t line, unsigned m
 			uint32_t to = line_other(line, table->lines[line].tag[link], lines);
 
 			if (line_is_guest(&table->lines[line], link) != guest || to == line ||
-			    (!guest && line_away(&table->lines[line]) == AWAY_MOST))
+			    (!guest && line_away(&table->lines[line]) >= AWAY_MOST - 1))
 				continue;
 			if (line_free(&table->lines[to]) == 0 && (moves == 1 || !table_make_room(table, to, moves - 1)))
 				continue;
 			table_move(table, line, link, to);
 			return true;
 		}
-		if (guest == 0)
+		if (!guest)
 			return false;
 	}
 }
