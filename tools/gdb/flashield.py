@@ -18,6 +18,7 @@ import gdb
 MASK64 = (1 << 64) - 1
 EMPTY_SEQUENCE = MASK64  # SEGMENT_CLOSED
 BUCKET_SLOTS = 16
+LINE_LINKS = 10
 STATES = ("live, CLOCK 0", "ghost", "live, CLOCK 1", "live, CLOCK 1, read on flash", "live, CLOCK 2",
           "live, CLOCK 2, read on flash", "live, CLOCK 3", "live, CLOCK 3, read on flash")
 FLAGS = ((1 << 2, "linked"), (1 << 3, "clean"), (1 << 4, "planned"), (1 << 5, "candidate"), (1 << 6, "fetched"))
@@ -105,9 +106,6 @@ def show_item(item):
     if has_extra:
         extra = gdb.Value(address - 13).cast(gdb.lookup_type("struct item_extra").pointer()).dereference()
         print(f"  extra   shown cas {number(extra['shown_cas'])}, marks {number(extra['marks'])}")
-
-
-LINE_LINKS = 10
 
 
 def line_items(lines, at):
