@@ -99,6 +99,8 @@ void mem_free_sized(void *memory, size_t bytes)
 
 #ifdef FS_LIBC_MALLOC
 
+#define SMALL_LIBC (14u << 10) /* as with jemalloc */
+
 size_t mem_cost(size_t bytes)
 {
 	/* glibc adds a head of 8 bytes and rounds up to 16, to 32 at least. */
@@ -116,8 +118,7 @@ void mem_figures(struct mem_figures *out)
 
 unsigned mem_class(size_t bytes)
 {
-	(void)bytes;
-	return MEM_CLASSES;
+	return bytes <= SMALL_LIBC ? 0 : MEM_CLASSES;
 }
 
 uint64_t mem_holes(bool sparse[MEM_CLASSES])

@@ -70,7 +70,8 @@ void mem_figures(struct mem_figures *out);
 /*
  * Small memory is made in classes of one size. mem_class returns the class of a size, and MEM_CLASSES if it isn't
  * small. mem_holes returns the free bytes in the pages of all classes, and sets sparse[class] if more than an eighth of
- * the class's pages is free; it takes up to a millisecond. Under libc nothing is small and there are no holes.
+ * the class's pages is free; it takes up to a millisecond. Under libc all small memory is of class 0, so that the
+ * sanitizers see it move, and there are no holes.
  */
 #define MEM_CLASSES 64u
 unsigned mem_class(size_t bytes);
