@@ -55,6 +55,7 @@ enum conf_admission {
 };
 enum conf_promote { CONF_PROMOTE_OFF, CONF_PROMOTE_SKETCH, CONF_PROMOTE_LRU, CONF_PROMOTE_SECOND };
 enum conf_hotkeys { CONF_HOTKEYS_KEYS, CONF_HOTKEYS_HASHES, CONF_HOTKEYS_OFF };
+enum conf_sample_contents { CONF_SAMPLE_CONTENTS_OFF, CONF_SAMPLE_CONTENTS_ON };
 enum conf_journal { CONF_JOURNAL_OFF, CONF_JOURNAL_SYNC };
 enum conf_seccomp { CONF_SECCOMP_OFF, CONF_SECCOMP_ON };
 enum conf_label_mode { CONF_LABEL_FULL, CONF_LABEL_PAPER };

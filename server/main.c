@@ -92,7 +92,7 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->restart_max_downtime_us = conf->restart_max_downtime_us;
 	out->daemon = stop_name(conf);
 	out->journal = conf->journal == CONF_JOURNAL_SYNC;
-	if (!conf->disable_contents)
+	if (conf->sample_contents == CONF_SAMPLE_CONTENTS_ON)
 		out->samples = (struct store_sample_sink){ .seen = contents_note };
 }
 

@@ -42,7 +42,7 @@ def test_an_empty_cache_has_nothing(start):
 
 
 def test_no_samples_are_taken_when_disabled(start):
-    daemon = start("--disable-contents")
+    daemon = start("--sample-contents=off")
     with daemon.client() as client, start().client() as other:
         for one in (client, other):
             set_all(one, b"app", 3000, 100)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from helpers import PATIENCE, Daemon, fill, free_port, memcached_command, on_flash, until
+from helpers import PATIENCE, Daemon, fill, fill_turn, free_port, memcached_command, on_flash, until
 from slowdrive import LIBRARY, SlowDrive
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
@@ -204,12 +204,12 @@ def keys_on_flash(daemon, count):
         for key in keys:
             if not client.get(key):  # not yet, or evicted
                 assert client.set(key, b"v" * 900) == b"STORED\r\n"
+        fill_turn(client)
         found[:] = [key for key in keys if on_flash(client, key)]
         return len(found) >= count
 
     with daemon.client() as client:
-        enough()
-        fill_until(client, enough, "objects to come to flash")
+        until(enough, "objects to come to flash")
     return found
 
 
@@ -258,7 +258,8 @@ def test_the_daemon_s_reads_pass_the_drive(start, open_folder, options):
         begin = time.monotonic()
         assert all(client.get(keys[n % len(keys)]) for n in range(200))
         assert time.monotonic() - begin > 0.15
-        assert drive.reads.done - done == client.count("flash_reads") - counted >= 200
+        # The cleaner reads, too: samples, and what it reclaims.
+        assert drive.reads.done - done >= client.count("flash_reads") - counted >= 200
 
 
 def test_hanging_reads_are_misses_until_the_drive_works_again(start, open_folder):

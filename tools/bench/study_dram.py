@@ -115,7 +115,7 @@ def memory(s):
 HELD = [(key_bytes, *values) for key_bytes in (16, 30) for values in ((100, 0), (257, 0), (50, 600))]
 
 
-@study("held", "objects that -m holds, by key and value, and bytes of each beside its data, memcached beside")
+@study("held", "objects that -m holds, by key and value, and bytes of each beside its data; memcached too")
 def held(s):
     s.describe("objects held",
                "New keys are set until they would take twice the memory, without flash. held: curr_items then. item: bytes of "

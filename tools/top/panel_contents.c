@@ -208,7 +208,7 @@ static const char *none_text(const struct screen *screen)
 {
 	for (unsigned i = 0; i < screen->model->count; i++)
 		if (panel_is_chosen(screen, i) && screen->model->servers[i].track.now.flashield[0])
-			return "no samples yet, or --disable-contents";
+			return "no samples yet, or --sample-contents=off";
 	return "the server tells nothing of its contents";
 }
 
