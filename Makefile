@@ -74,7 +74,7 @@ tool_libs_record := -lcrypto
 # --- sources, by folder -----------------------------------------------------------------------
 
 store_dirs := server/store $(addprefix server/store/,state dram cleaner request report)
-engine_dirs := base base/metrics conf classifier flashindex segments $(store_dirs)
+engine_dirs := base base/metrics conf classifier flashindex frugal segments $(store_dirs)
 server_dirs := server server/conn server/count server/net server/proto server/admin server/auth server/metrics
 tool_dirs := $(sort $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 
