@@ -57,6 +57,7 @@ struct region;
 
 struct frugal_config {
 	uint32_t segments; /* of the flash: 1 .. FRUGAL_SEGMENTS_MOST */
+	uint64_t segment_bytes;
 	uint32_t partitions; /* of an empty index; 1 .. FRUGAL_PARTITIONS_MOST */
 	uint64_t objects; /* that a full flash is expected to hold: the first prefilter's size. 1 or more */
 	uint32_t stripes; /* the most key stripes that there may be: a power of two, at most 65536 */
@@ -132,12 +133,12 @@ enum frugal_answer frugal_find_in(const struct frugal *frugal, const struct frug
 				  const struct frugal_found *place, const void *value, uint64_t length,
 				  struct frugal_found *out);
 /*
- * Is the result of a search still true, if nothing else of the key is in DRAM? sequence: of the segment in which the key's
- * record was found; 0: all columns were searched in vain. since: noted before the search. False also where it can't be
+ * Is the result of a search still true, if nothing of the key is in DRAM? record: segment and sequence in which the key's
+ * record was found; NULL: all columns were searched in vain. since: noted before the search. False also where it can't be
  * known without a read: search anew.
  */
-FS_MUST_CHECK bool frugal_is_true(const struct frugal *frugal, const struct frugal_key *key, uint64_t sequence,
-				  const struct frugal_since *since);
+FS_MUST_CHECK bool frugal_is_true(const struct frugal *frugal, const struct frugal_key *key,
+				  const struct frugal_found *record, const struct frugal_since *since);
 
 /* ---- change: any thread, with the key's stripe held ------------------------------------------- */
 
@@ -154,17 +155,18 @@ void frugal_committed(struct frugal *frugal, const struct frugal_key *key);
 
 /* ---- segments of bins ------------------------------------------------------------------------ */
 
-/* To be called before the first object is planned for a segment of bins: kills from now on are about that segment too. */
-void frugal_plan_begin(struct frugal *frugal);
-/* Is so much memory to be had for the column of a segment with that many records, beside what a later merge needs? FS_OK, and
-   the memory is reserved until frugal_open or frugal_plan_end; FS_ENOMEM. */
+/* To be called before the first object is planned for a segment of bins, which will have this sequence: kills from now on are
+   about that segment too. */
+void frugal_plan_begin(struct frugal *frugal, uint64_t sequence);
+/* Takes memory for the column of a segment with that many records, and for the kills that come with it, until frugal_open or
+   frugal_plan_end. Between frugal_plan_begin and frugal_open. FS_OK; FS_ENOMEM. */
 FS_MUST_CHECK int frugal_reserve(struct frugal *frugal, uint64_t records);
 /*
- * Opens a segment of bins that is written: its keys can be found from now on. x: of its records, n of them, in any order; they
- * are sorted. bytes: of the records. The kills of keys that were changed before frugal_plan_begin come with it. FS_OK;
+ * Opens a segment of bins that is written: its keys can be found from now on. x: of its records, as many as were reserved for,
+ * in any order. bytes: of the records. The kills of keys that were changed before frugal_plan_begin come with it. FS_OK;
  * FS_ENOMEM: the segment stays closed.
  */
-FS_MUST_CHECK int frugal_open(struct frugal *frugal, uint32_t segment, uint64_t sequence, uint64_t *x, uint64_t n,
+FS_MUST_CHECK int frugal_open(struct frugal *frugal, uint32_t segment, uint64_t sequence, const uint64_t *x, uint64_t n,
 			      uint64_t bytes);
 /* All objects of the segment are committed, or the plan is given up. Kills that a bundle has are taken out of the table, and
    bundles are laid together. */
@@ -193,15 +195,13 @@ struct frugal_merge;
 FS_MUST_CHECK int frugal_merge_begin(struct frugal_merge **out, struct frugal *frugal);
 /* Where is the old record of a partition? False: it has none. */
 FS_MUST_CHECK bool frugal_merge_old(const struct frugal_merge *merge, uint32_t partition, struct frugal_found *out);
-/* Returns the most bytes of a partition's new record, if its old one has that length (0: there is none). */
-uint64_t frugal_merge_bound(const struct frugal_merge *merge, uint32_t partition, uint64_t old_length);
 /*
- * Makes the value of a partition's new record in a buffer of frugal_merge_bound bytes, at a multiple of 8. old: the value of the old
- * record; NULL: there is none, or it can't be read, and then the partition's older columns can't be found any more.
- * Returns its length; 0: the partition needs none. Old and new bytes may be untrustworthy; the result never is.
+ * Makes the value of a partition's new record. old: the value of the old record, at a multiple of 8; NULL: there is none, or it
+ * can't be read, and then the partition's older columns can't be found any more. Returns the value, which is valid until the
+ * next call, and its length; with length 0 the partition needs no record. NULL: memory is out.
  */
-uint64_t frugal_merge_make(struct frugal_merge *merge, uint32_t partition, const void *old, uint64_t old_length,
-			   void *buffer);
+FS_MUST_CHECK const void *frugal_merge_make(struct frugal_merge *merge, uint32_t partition, const void *old,
+					    uint64_t old_length, uint64_t *length);
 /* Notes that a segment of the new chain is written: it has the records of these partitions, one behind the other in order, from
    data_offset on, each at a multiple of FRUGAL_CHAIN_ALIGN; lengths[i] is that of partition first + i, 0 for none. FS_OK;
    FS_EFULL: too many segments. */
@@ -209,7 +209,8 @@ uint64_t frugal_merge_make(struct frugal_merge *merge, uint32_t partition, const
 FS_MUST_CHECK int frugal_merge_written(struct frugal_merge *merge, uint32_t segment, uint64_t sequence,
 				       uint64_t data_offset, uint32_t first, uint32_t partitions,
 				       const uint32_t *lengths);
-/* All partitions are written: the new chain takes the place of the old one and of the bundles. Frees merge. */
+/* The new chain takes the place of the old one and of the bundles. Partitions behind the last that was written need no record.
+   Frees merge. */
 void frugal_merge_publish(struct frugal_merge *merge);
 /* Gives the merge up: everything stays as it was. Frees merge; NULL does nothing. */
 void frugal_merge_cancel(struct frugal_merge *merge);
