@@ -47,9 +47,8 @@ void bundle_make(void *at, uint32_t partitions, uint32_t columns, uint64_t value
 	uint8_t *to = at;
 
 	must(columns <= COLUMNS_MOST && values <= UINT32_MAX && kills <= UINT32_MAX);
-	*(struct bundle_head *)at = (struct bundle_head){
-		.partitions = partitions, .columns = columns, .values = values, .kills = kills
-	};
+	*(struct bundle_head *)at =
+		(struct bundle_head){ .partitions = partitions, .columns = columns, .values = values, .kills = kills };
 	*out = (struct bundle_parts){ .column = (struct column *)(void *)(to + places.column),
 				      .bits = (uint64_t *)(void *)(to + places.bits),
 				      .samples = (uint32_t *)(void *)(to + places.samples),

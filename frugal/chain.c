@@ -49,7 +49,8 @@ bool chain_is_sound(const struct frugal *frugal, const struct chain *chain)
 		const struct chain_segment *segment = &chain->segment[s];
 		uint64_t next = s + 1 < chain->segments ? segment[1].from : end;
 
-		if (segment->segment >= frugal->config.segments || segment->from > next || segment->data_offset > most ||
+		if (segment->segment >= frugal->config.segments || segment->from > next ||
+		    segment->data_offset > most ||
 		    (next - segment->from) * FRUGAL_CHAIN_ALIGN > most - segment->data_offset)
 			return false;
 	}

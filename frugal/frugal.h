@@ -144,9 +144,10 @@ FS_MUST_CHECK bool frugal_is_true(const struct frugal *frugal, const struct frug
 
 /* May a record of the key be on flash? False: none that is valid is. */
 FS_MUST_CHECK bool frugal_may_hold(const struct frugal *frugal, const struct frugal_key *key);
-/* From now on nothing on flash is the key's. planned: the key's object is in the plan of the segment that is being written.
-   Returns whether there may have been a valid record. */
-bool frugal_kill(struct frugal *frugal, const struct frugal_key *key, bool planned);
+/* From now on nothing on flash is the key's. written: the key's object is in the plan of the segment that is being written, or a
+   record that is equal to it is on flash, so that the prefilter isn't asked. Returns whether there may have been a valid
+   record. */
+bool frugal_kill(struct frugal *frugal, const struct frugal_key *key, bool written);
 /* Notes that a search has found nothing on flash, and is still true, so that the next one needs no read, and a set no kill.
    It is forgotten after a while. */
 void frugal_note_absent(struct frugal *frugal, const struct frugal_key *key);
@@ -182,7 +183,7 @@ FS_MUST_CHECK bool frugal_is_open(const struct frugal *frugal, uint32_t segment,
 
 /* ---- the chain ------------------------------------------------------------------------------- */
 
-/* Is a merge due: are more columns, or more bytes, in memory than their share? */
+/* Is a merge due: are more columns in memory than their share, or as many bytes of kills? */
 FS_MUST_CHECK bool frugal_merge_is_due(const struct frugal *frugal);
 
 struct frugal_merge;

@@ -81,7 +81,8 @@ struct bundle_head {
 struct chain_segment {
 	uint64_t sequence, data_offset; /* bytes, within the segment */
 	uint32_t segment, first; /* partition */
-	uint64_t from; /* the place of its first record, in units of FRUGAL_CHAIN_ALIGN through all segments of the chain */
+	uint64_t
+		from; /* the place of its first record, in units of FRUGAL_CHAIN_ALIGN through all segments of the chain */
 };
 
 /* ---- in the process -------------------------------------------------------------------------- */
@@ -97,7 +98,8 @@ struct bundle {
 	const uint16_t *values;
 	struct lists kill_lists; /* of kills, with one column */
 	const uint32_t *kills;
-	const uint16_t *kill_columns; /* the first column that the kill is about; `columns`: older bundles and the chain alone */
+	const uint16_t *
+		kill_columns; /* the first column that the kill is about; `columns`: older bundles and the chain alone */
 };
 
 struct chain {
@@ -107,7 +109,8 @@ struct chain {
 	uint32_t columns, segments;
 	const struct column *column; /* the newest first */
 	const struct chain_segment *segment; /* in order of partition */
-	const uint32_t *places; /* partitions + 1: of the record, as in chain_segment.from. Equal to the next one: none */
+	const uint32_t
+		*places; /* partitions + 1: of the record, as in chain_segment.from. Equal to the next one: none */
 };
 
 struct prefilter {
@@ -269,6 +272,8 @@ void kills_begin_epoch(struct frugal *frugal);
 FS_MUST_CHECK int kills_take(struct frugal *frugal);
 /* Counts the kills in the table, after an attach. */
 void kills_count(struct frugal *frugal);
+/* Forgets which keys are known to be absent. */
+void kills_forget_absent(struct frugal *frugal);
 /* A bundle has what was taken: the table forgets it, where no command has put the same kill anew. */
 void kills_forget_taken(struct frugal *frugal);
 /* Returns x as far as an entry has it: all bits that partition, fingerprint and kill follow from. */
@@ -315,7 +320,8 @@ struct gathering {
 	unsigned bundles;
 	const struct bundle *bundle[BUNDLES_MOST];
 	const struct chain *chain; /* the old one, or NULL */
-	uint32_t *before; /* of each column of each source, and one behind each source's last: columns of the result before it */
+	uint32_t *
+		before; /* of each column of each source, and one behind each source's last: columns of the result before it */
 	bool *keeps; /* the same: does the result have it? */
 	struct column *column; /* of the result */
 	uint32_t columns;
@@ -327,7 +333,7 @@ struct gathering {
 	struct gathered_kill {
 		uint32_t kill;
 		uint16_t column;
-	} *kills;
+	} * kills;
 	uint64_t kill_count, kill_room;
 };
 /* Begins with the bundles first .. first + count - 1 of the list, and the present chain if with_chain. FS_OK, FS_ENOMEM. */

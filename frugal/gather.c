@@ -122,9 +122,8 @@ static void add_kills(struct gathering *gathering, const struct cell *cell, cons
 		uint32_t from = cell->kill_columns[i] < columns ? cell->kill_columns[i] : columns;
 
 		if (!has_kill(gathering, cell->kills[i]))
-			gathering->kills[gathering->kill_count++] = (struct gathered_kill){
-				.kill = cell->kills[i], .column = (uint16_t)before[from]
-			};
+			gathering->kills[gathering->kill_count++] =
+				(struct gathered_kill){ .kill = cell->kills[i], .column = (uint16_t)before[from] };
 	}
 }
 

@@ -113,13 +113,13 @@ static void raise_watermark(struct frugal *frugal, uint32_t partition)
 	uint64_t before = watermark_of(frugal, partition);
 
 	while (before < up_to && !atomic_compare_exchange_weak_explicit(&frugal->watermarks[partition], &before, up_to,
-									 memory_order_release, memory_order_relaxed))
+									memory_order_release, memory_order_relaxed))
 		;
 	atomic_fetch_add_explicit(&frugal->given_up, 1, memory_order_relaxed);
 	ctr_add(CTR_frugal_watermarks, 1);
 }
 
-bool frugal_kill(struct frugal *frugal, const struct frugal_key *key, bool planned)
+bool frugal_kill(struct frugal *frugal, const struct frugal_key *key, bool written)
 {
 	const struct lines lines = lines_of(frugal, key);
 	unsigned epoch = atomic_load_explicit(&frugal->epoch, memory_order_acquire);
@@ -127,14 +127,14 @@ bool frugal_kill(struct frugal *frugal, const struct frugal_key *key, bool plann
 	_Atomic uint64_t *cell;
 
 	while ((cell = cell_of(&lines, key->x, &entry)) != NULL) {
-		if (entry == kill || (!is_kill(entry) && !planned))
+		if (entry == kill || (!is_kill(entry) && !written))
 			return false;
 		if (cell_swap(cell, entry, kill)) {
 			count_kills(frugal, is_kill(entry) ? 0 : 1);
-			return planned;
+			return written;
 		}
 	}
-	if (!planned && !frugal_may_hold(frugal, key))
+	if (!written && !frugal_may_hold(frugal, key))
 		return false;
 	ctr_add(CTR_frugal_kills, 1);
 	while ((cell = cell_for_new(&lines, true, &entry)) != NULL) {
@@ -185,6 +185,18 @@ void kills_count(struct frugal *frugal)
 	for (uint64_t i = 0; i < cells; i++)
 		kills += is_kill(atomic_load_explicit(&frugal->kills[i], memory_order_relaxed));
 	atomic_store_explicit(&frugal->kill_count, kills, memory_order_relaxed);
+}
+
+void kills_forget_absent(struct frugal *frugal)
+{
+	uint64_t cells = cells_of(frugal);
+
+	for (uint64_t i = 0; i < cells; i++) {
+		uint64_t entry = atomic_load_explicit(&frugal->kills[i], memory_order_relaxed);
+
+		if (entry != 0 && !is_kill(entry))
+			atomic_store_explicit(&frugal->kills[i], 0, memory_order_relaxed);
+	}
 }
 
 bool frugal_is_crowded(const struct frugal *frugal)

@@ -5,8 +5,8 @@
 #include "base/metrics/counters.h"
 #include "frugal/chain_internal.h"
 
-#define BYTES_EACH 2.3 /* of a bundle, for each record */
-#define TOO_MANY_BYTES 2.0 /* times as many bytes as the share of columns would take without kills */
+#define BYTES_EACH 2.3 /* of a bundle, for each record ... */
+#define KILL_BYTES 6.0 /* ... and for each kill */
 #define BITS_LEAST 3.2 /* of the prefilter for each object: with fewer it grows, */
 #define BITS_MOST 6.5 /* and with more it shrinks */
 
@@ -39,16 +39,16 @@ static double objects_expected(const struct frugal *frugal)
 	return open > 0 ? records / open * frugal->config.segments : (double)frugal->config.objects;
 }
 
+/* Kills are many where clients change many objects for each that goes to flash: then they make a merge due, once they take
+   as many bytes as the columns may. */
 bool frugal_merge_is_due(const struct frugal *frugal)
 {
-	double share = frugal->config.share;
-	double columns = atomic_load(&frugal->columns_in_memory), bytes = (double)atomic_load(&frugal->bundle_bytes);
+	double share = frugal->config.share, columns = atomic_load(&frugal->columns_in_memory);
+	double kill_bytes = KILL_BYTES * (double)atomic_load(&frugal->kills_listed);
 
 	if (share >= 1 || frugal->merge || frugal->bundles == 0)
 		return false;
-	return columns >= share * frugal->config.segments ||
-	       (frugal->bundles > 1 &&
-		bytes > TOO_MANY_BYTES * BYTES_EACH * share * objects_expected(frugal) + (double)frugal->partitions);
+	return columns >= share * frugal->config.segments || kill_bytes > BYTES_EACH * share * objects_expected(frugal);
 }
 
 /* ---- the beginning --------------------------------------------------------------------------- */
@@ -56,7 +56,8 @@ bool frugal_merge_is_due(const struct frugal *frugal)
 /* Objects have got smaller or larger: the merge fills another prefilter. Without memory the old one stays. */
 static void choose_prefilter(struct frugal *frugal)
 {
-	double objects = objects_expected(frugal), bits = 8 * (double)frugal->prefilter->block.bytes / objects;
+	double objects = objects_expected(frugal);
+	double bits = 8 * (double)prefilter_bytes(frugal, frugal->prefilter->blocks) / objects;
 	uint64_t blocks = prefilter_blocks(frugal, (uint64_t)objects + 1);
 
 	if ((bits < BITS_LEAST || bits > BITS_MOST) && blocks != frugal->prefilter->blocks)
@@ -119,8 +120,7 @@ bool frugal_merge_old(const struct frugal_merge *merge, uint32_t partition, stru
 static uint64_t make_record(struct frugal_merge *merge)
 {
 	const struct gathering *gathering = &merge->gathering;
-	uint64_t bytes =
-		chain_record_bytes(gathering->columns, gathering->value_count, gathering->kill_count);
+	uint64_t bytes = chain_record_bytes(gathering->columns, gathering->value_count, gathering->kill_count);
 	struct lists_writer lists;
 	struct chain_parts parts;
 

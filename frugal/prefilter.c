@@ -76,7 +76,8 @@ bool prefilter_passes(const struct prefilter *prefilter, uint32_t partition, uin
 
 	for (unsigned p = 0; p < PROBES; p++, probe.bits >>= 9)
 		if (!(atomic_load_explicit(&words[probe.bits % BLOCK_BITS / 64], memory_order_relaxed) >>
-			      probe.bits % 64 & 1))
+			      probe.bits % 64 &
+		      1))
 			return false;
 	return true;
 }

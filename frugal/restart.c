@@ -11,7 +11,7 @@
  *   a merge behind its store          the new chain beside bundles that it covers      frugal_attach passes those over
  *   a change of the prefilter         the old or the new one: both have all keys
  *
- * Kills that a bundle has taken may still be in the table: that does no harm.
+ * Kills that a bundle has taken may still be in the table: that does no harm. Which keys are absent is forgotten.
  */
 #include <string.h>
 
@@ -67,15 +67,15 @@ void frugal_save(const struct frugal *frugal, struct parts_writer *writer)
 		.chain_columns = chain ? chain->columns : 0,
 		.chain_segments = chain ? chain->segments : 0,
 	};
-	uint64_t chain_bytes =
-		chain ? chain_layout(frugal->partitions, chain->columns, chain->segments).end : 0;
+	uint64_t chain_bytes = chain ? chain_layout(frugal->partitions, chain->columns, chain->segments).end : 0;
 
 	must(!frugal->merge && atomic_load(&frugal->kill_count) == 0);
 	parts_put(writer, PARTS_FRUGAL, 0, &head, sizeof(head));
 	parts_put(writer, PARTS_FRUGAL_WATERMARKS, 0, frugal->watermarks, frugal->partitions * sizeof(uint64_t));
 	parts_put(writer, PARTS_FRUGAL_PREFILTER, 0, frugal->area + prefilter->block.offset,
 		  prefilter_bytes(frugal, prefilter->blocks));
-	parts_put(writer, PARTS_FRUGAL_CHAIN, 0, chain ? frugal->area + chain->block.offset : frugal->area, chain_bytes);
+	parts_put(writer, PARTS_FRUGAL_CHAIN, 0, chain ? frugal->area + chain->block.offset : frugal->area,
+		  chain_bytes);
 	for (unsigned b = frugal->bundles; b-- > 0;)
 		parts_put(writer, PARTS_FRUGAL_BUNDLE, frugal->bundles - 1 - b,
 			  frugal->area + frugal->bundle[b]->block.offset, frugal->bundle[b]->block.bytes);
@@ -154,8 +154,7 @@ static int load_bundles(struct frugal *frugal, const struct saved_frugal *head, 
 	for (uint32_t b = 0; b < head->bundles; b++) {
 		struct block block;
 		struct bundle *bundle;
-		int result =
-			load_block(frugal, reader, PARTS_FRUGAL_BUNDLE, b, sizeof(struct bundle_head), &block);
+		int result = load_block(frugal, reader, PARTS_FRUGAL_BUNDLE, b, sizeof(struct bundle_head), &block);
 
 		if (result != FS_OK)
 			return result;
@@ -376,5 +375,7 @@ void frugal_repair(struct frugal *frugal)
 	for (unsigned i = 0; i < CHAINS; i++)
 		if (!frugal->chain || frugal->chain->row != &frugal->kept->chains[i])
 			atomic_store(&frugal->kept->chains[i].number, 0);
+	/* Of an object that was being committed the record counts now, and its key is not absent. */
+	kills_forget_absent(frugal);
 	blocks_tidy(frugal);
 }

@@ -190,7 +190,8 @@ static unsigned bundles_free_to_move(const struct frugal *frugal)
 {
 	unsigned count = 0;
 
-	while (count < frugal->bundles && (!frugal->merge || frugal->bundle[count]->serial > merge_covers(frugal->merge)))
+	while (count < frugal->bundles &&
+	       (!frugal->merge || frugal->bundle[count]->serial > merge_covers(frugal->merge)))
 		count++;
 	return count;
 }
@@ -207,13 +208,11 @@ static bool choose(const struct frugal *frugal, unsigned *first, unsigned *count
 	for (unsigned from = 0; from + TOGETHER <= movable; from++) {
 		unsigned alike = 1;
 
-		while (alike < TOGETHER &&
-		       level_of(frugal->bundle[from + alike]) == level_of(frugal->bundle[from]))
+		while (alike < TOGETHER && level_of(frugal->bundle[from + alike]) == level_of(frugal->bundle[from]))
 			alike++;
 		*first = from;
 		*count = TOGETHER;
-		if (alike == TOGETHER &&
-		    (columns_of(frugal, from, TOGETHER) <= most || frugal->bundles > TOO_MANY))
+		if (alike == TOGETHER && (columns_of(frugal, from, TOGETHER) <= most || frugal->bundles > TOO_MANY))
 			return true;
 	}
 	/* Whatever they are like: without a free row no segment can be written. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/unit/frugal/world.h"
 
+#include <unistd.h>
+
 #define FINGERPRINTS 150u
 #define HEAD 16u /* of a chain record here: partition and length of the value */
 
@@ -95,7 +97,7 @@ void world_sequences(const struct world *w, uint64_t out[WORLD_SEGMENTS])
 static void invalidate(struct world *w, struct world_key *key)
 {
 	if (!key->in_dram || key->planned || key->kept)
-		(void)frugal_kill(w->frugal, &key->key, key->planned);
+		(void)frugal_kill(w->frugal, &key->key, key->planned || key->kept);
 	key->planned = key->kept = false;
 	key->sequence = 0;
 }
@@ -186,6 +188,7 @@ bool world_write(struct world *w, unsigned of, void (*meanwhile)(struct world *w
 	uint32_t number, n = 0, count;
 
 	segment = next_segment(w, &number);
+	w->writing = sequence;
 	frugal_plan_begin(w->frugal, sequence);
 	count = plan(w, of, has);
 	if (meanwhile)
@@ -279,11 +282,9 @@ static void merge_segment(struct world *w, struct frugal_merge *merge, uint32_t 
 	while (next_is_chain(w))
 		w->cursor = (w->cursor + 1) % WORLD_SEGMENTS;
 	segment = next_segment(w, &number);
-	*segment = (struct world_segment){
-		.sequence = w->next_sequence++, .chain = true, .bytes = made, .length = bytes
-	};
-	assert_int_equal(
-		frugal_merge_written(merge, number, segment->sequence, 0, first, count, lengths), FS_OK);
+	*segment =
+		(struct world_segment){ .sequence = w->next_sequence++, .chain = true, .bytes = made, .length = bytes };
+	assert_int_equal(frugal_merge_written(merge, number, segment->sequence, 0, first, count, lengths), FS_OK);
 	mem_free(lengths);
 }
 
@@ -326,6 +327,62 @@ static bool bin_has(const struct world *w, const struct frugal_found *found, uin
 
 	assert_true(found->segment < WORLD_SEGMENTS && segment->sequence == found->sequence && segment->has);
 	return segment->has[key];
+}
+
+/* As world_search, but whatever is wrong ends the search. */
+static uint64_t search_damaged(struct world *w, uint32_t key)
+{
+	const struct frugal_key *k = &w->key[key].key;
+	uint64_t below = UINT64_MAX, length = 0;
+	struct frugal_found found, place;
+
+	for (;;) {
+		enum frugal_answer answer = frugal_find(w->frugal, k, below, &found);
+
+		if (answer == FRUGAL_CHAIN) {
+			const void *value;
+
+			place = found;
+			value = world_chain_value(w, &place, k->partition, &length);
+			if (!value)
+				return 0;
+			answer = frugal_find_in(w->frugal, k, below, &place, value, length, &found);
+		}
+		if (answer != FRUGAL_MATCH || found.segment >= WORLD_SEGMENTS || !w->segment[found.segment].has ||
+		    w->segment[found.segment].has[key] || found.sequence >= below)
+			return answer == FRUGAL_MATCH ? found.sequence : 0;
+		below = found.sequence;
+	}
+}
+
+void world_attached(struct world *w, bool exact)
+{
+	for (uint32_t k = 0; k < WORLD_KEYS; k++) {
+		struct world_key *key = &w->key[k];
+		uint64_t sequence = exact ? world_search(w, k) : search_damaged(w, k);
+		bool uncommitted = key->lost_dram && key->planned && sequence == w->writing;
+
+		if (exact && sequence != key->sequence && !uncommitted &&
+		    (sequence != 0 || !(w->lossy || key->doubtful))) {
+			fprintf(stderr, "key %u is found in %llu, and belongs in %llu\n", k,
+				(unsigned long long)sequence, (unsigned long long)key->sequence);
+			_exit(1);
+		}
+		key->in_dram = key->planned = false;
+		if (uncommitted)
+			key->sequence = sequence;
+	}
+	if (!exact)
+		return;
+	w->lossy = true;
+	w->frugal->quiesce = NULL;
+	for (unsigned n = 0; n < 12; n++) {
+		for (unsigned i = 0; i < 100; i++)
+			world_set(w, (uint32_t)rng_below(&w->rng, WORLD_KEYS));
+		(void)world_write(w, 2, NULL);
+		world_merge_if_due(w);
+	}
+	world_check_all(w);
 }
 
 uint64_t world_search(struct world *w, uint32_t key)

@@ -37,6 +37,7 @@ struct world_key {
 	bool in_dram, planned, kept; /* kept: its record may still be on flash, and is equal to it */
 	bool doubtful; /* it was known to be absent when its record was written, and may stay so: it was not committed */
 	uint64_t sequence; /* of its valid record on flash; 0: there is none */
+	bool lost_dram; /* it was in DRAM when the process was killed */
 };
 
 struct world_segment {
@@ -56,6 +57,7 @@ struct world {
 	struct world_segment segment[WORLD_SEGMENTS];
 	uint32_t cursor; /* the next segment to write */
 	uint64_t next_sequence;
+	uint64_t writing; /* sequence of the segment whose objects are planned */
 	bool lossy; /* a valid record may have been given up */
 	uint64_t chain_reads, in_vain, found, lost;
 };
@@ -88,6 +90,9 @@ uint64_t world_search(struct world *w, uint32_t key);
 /* Asserts that the search of the key, or of each key, finds the truth. */
 void world_check(struct world *w, uint32_t key);
 void world_check_all(struct world *w);
+/* The index was attached to after a kill, by which DRAM was lost. Checks all keys, exits with 1 if one is wrong, and goes on for a
+   while. Without exact the region was damaged, and anything may be found or lost. */
+void world_attached(struct world *w, bool exact);
 /* Reads a chain record's value. NULL: the bytes are no record of the partition. */
 const void *world_chain_value(struct world *w, const struct frugal_found *place, uint32_t partition, uint64_t *length);
 
