@@ -14,17 +14,16 @@ static uint64_t align_page(uint64_t bytes)
 	return (bytes + 4095) & ~4095ull;
 }
 
-/* Returns the lines of each group of kills. */
-static uint32_t lines_for(const struct frugal_config *config)
+uint32_t frugal_lines(const struct frugal_config *config)
 {
-	uint64_t lines = config->kill_bytes / config->stripes / (LINE_CELLS * sizeof(uint64_t));
+	uint64_t lines = config->kill_bytes / (LINE_CELLS * sizeof(uint64_t));
 
-	return lines < 1 ? 1 : lines > 1u << 16 ? 1u << 16 : (uint32_t)lines;
+	return lines < 1 ? 1 : lines > LINES_MOST ? LINES_MOST : (uint32_t)lines;
 }
 
-static uint64_t kill_table_bytes(uint32_t groups, uint32_t lines)
+static uint64_t kill_table_bytes(uint32_t lines)
 {
-	return (uint64_t)groups * lines * LINE_CELLS * sizeof(uint64_t);
+	return (uint64_t)lines * LINE_CELLS * sizeof(uint64_t);
 }
 
 static uint64_t head_bytes(void)
@@ -32,23 +31,20 @@ static uint64_t head_bytes(void)
 	return align_page(sizeof(struct region_frugal));
 }
 
-static uint64_t fixed_bytes_for(uint32_t groups, uint32_t lines, uint32_t partitions)
+static uint64_t fixed_bytes_for(uint32_t lines, uint32_t partitions)
 {
-	return head_bytes() + align_page(kill_table_bytes(groups, lines)) +
-	       align_page((uint64_t)partitions * sizeof(uint64_t));
+	return head_bytes() + align_page(kill_table_bytes(lines)) + align_page((uint64_t)partitions * sizeof(uint64_t));
 }
 
 uint64_t frugal_region_most(const struct frugal_config *config)
 {
-	return fixed_bytes_for(config->stripes, lines_for(config), FRUGAL_PARTITIONS_MOST) +
-	       align_page(config->memory_most);
+	return fixed_bytes_for(LINES_MOST, FRUGAL_PARTITIONS_MOST) + align_page(config->memory_most);
 }
 
 static bool config_is_valid(const struct frugal_config *config)
 {
 	return config->segments >= 1 && config->segments <= FRUGAL_SEGMENTS_MOST && config->partitions >= 1 &&
-	       config->partitions <= FRUGAL_PARTITIONS_MOST && config->objects >= 1 && config->stripes >= 1 &&
-	       config->stripes <= 65536 && (config->stripes & (config->stripes - 1)) == 0 && config->share > 0;
+	       config->partitions <= FRUGAL_PARTITIONS_MOST && config->objects >= 1 && config->share > 0;
 }
 
 int frugal_make(struct frugal **out, const struct frugal_config *config, struct region *region)
@@ -64,8 +60,6 @@ int frugal_make(struct frugal **out, const struct frugal_config *config, struct 
 	frugal->config = *config;
 	frugal->region = region;
 	frugal->area = region_area(region, REGION_FRUGAL);
-	frugal->groups = config->stripes;
-	frugal->lines = lines_for(config);
 	frugal->open = mem_zalloc(config->segments * sizeof(*frugal->open));
 	frugal->chained = mem_zalloc(config->segments * sizeof(*frugal->chained));
 	frugal->records = mem_zalloc(config->segments * sizeof(*frugal->records));
@@ -89,16 +83,17 @@ uint64_t frugal_head_part(const struct frugal *frugal)
 	return (head_bytes() + unit - 1) / unit * unit;
 }
 
-int frugal_lay_out(struct frugal *frugal, uint32_t partitions)
+int frugal_lay_out(struct frugal *frugal, uint32_t partitions, uint32_t lines)
 {
 	uint64_t unit = region_unit(frugal->region), head = frugal_head_part(frugal), all;
 
 	frugal->partitions = partitions;
-	frugal->fixed_bytes = fixed_bytes_for(frugal->groups, frugal->lines, partitions);
+	frugal->lines = lines;
+	frugal->fixed_bytes = fixed_bytes_for(lines, partitions);
 	all = (frugal->fixed_bytes + unit - 1) / unit * unit;
 	frugal->kills = (_Atomic uint64_t *)(void *)(frugal->area + head_bytes());
-	frugal->watermarks = (_Atomic uint64_t *)(void *)(frugal->area + head_bytes() +
-							  align_page(kill_table_bytes(frugal->groups, frugal->lines)));
+	frugal->watermarks =
+		(_Atomic uint64_t *)(void *)(frugal->area + head_bytes() + align_page(kill_table_bytes(lines)));
 	atomic_store(&frugal->memory, all);
 	return all > head ? region_commit_part(frugal->region, REGION_FRUGAL, head, all - head) : FS_OK;
 }
@@ -110,7 +105,6 @@ void frugal_head_create(struct frugal *frugal)
 	memset(kept, 0, sizeof(*kept));
 	kept->segments = frugal->config.segments;
 	kept->partitions = frugal->partitions;
-	kept->groups = frugal->groups;
 	kept->lines = frugal->lines;
 	kept->seed = frugal->config.seed;
 }
@@ -135,7 +129,7 @@ int frugal_create(struct frugal **out, const struct frugal_config *config, struc
 
 	if (result != FS_OK)
 		return result;
-	result = frugal_lay_out(frugal, config->partitions);
+	result = frugal_lay_out(frugal, config->partitions, frugal_lines(config));
 	if (result == FS_OK) {
 		struct prefilter *prefilter = prefilter_create(frugal, prefilter_blocks(frugal, config->objects));
 
@@ -210,12 +204,10 @@ uint32_t frugal_partitions(const struct frugal *frugal)
 	return frugal->partitions;
 }
 
-void frugal_key_of(const struct frugal *frugal, uint64_t hash, uint32_t stripe, struct frugal_key *out)
+void frugal_key_of(const struct frugal *frugal, uint64_t hash, struct frugal_key *out)
 {
-	must(stripe < frugal->groups);
 	out->x = frugal_order(hash);
 	out->partition = frugal_partition_of(frugal, out->x);
-	out->group = stripe;
 }
 
 /* ---- views ----------------------------------------------------------------------------------- */
@@ -336,11 +328,11 @@ void frugal_get_status(const struct frugal *frugal, struct frugal_status *out)
 		.objects = atomic_load(&frugal->open_records),
 		.bytes = atomic_load(&frugal->open_bytes),
 		.kills = atomic_load(&frugal->kill_count),
-		.kills_most = (uint64_t)frugal->groups * frugal->lines * LINE_CELLS,
+		.kills_most = (uint64_t)frugal->lines * LINE_CELLS,
 		.kills_listed = atomic_load(&frugal->kills_listed),
 		.bundle_bytes = atomic_load(&frugal->bundle_bytes),
 		.prefilter_bytes = atomic_load(&frugal->prefilter_bytes),
-		.kill_bytes = kill_table_bytes(frugal->groups, frugal->lines),
+		.kill_bytes = kill_table_bytes(frugal->lines),
 		.watermarks = atomic_load(&frugal->given_up),
 	};
 	uint64_t known = out->bundle_bytes + out->prefilter_bytes + out->kill_bytes, all = frugal_memory(frugal);

@@ -5,7 +5,7 @@
  *
  *   key hash -> x, 64 bits: order in the flash's segments, partition, fingerprint (16 bits) and kill (32 bits)
  *
- *   known to be absent, or killed?   table of kills, by key stripe      DRAM
+ *   known to be absent, or killed?   table of kills                     DRAM
  *   in any segment?                  prefilter, a Bloom filter          DRAM
  *   in a young segment?              bundles, the newest first          DRAM
  *   in an older one?                 the partition's chain record       flash: a read by the caller
@@ -60,9 +60,8 @@ struct frugal_config {
 	uint64_t segment_bytes;
 	uint32_t partitions; /* of an empty index; 1 .. FRUGAL_PARTITIONS_MOST */
 	uint64_t objects; /* that a full flash is expected to hold: the first prefilter's size. 1 or more */
-	uint32_t stripes; /* the most key stripes that there may be: a power of two, at most 65536 */
-	uint64_t kill_bytes; /* of the table of kills, about; 8 for a kill */
-	uint64_t memory_most; /* that the index may ever have. Costs address space */
+	uint64_t kill_bytes; /* of the table of kills, about, if the index is made anew; 8 for a kill */
+	uint64_t memory_most; /* that bundles, prefilter and places of the chain may ever have. Costs address space */
 	double share; /* of the segments whose columns stay in memory: above 0; 1 or more: all, and there is no chain */
 	uint64_t seed; /* of the hash of keys; the same for the life of the flash */
 };
@@ -91,10 +90,9 @@ static inline uint64_t frugal_order(uint64_t hash)
 struct frugal_key {
 	uint64_t x;
 	uint32_t partition;
-	uint32_t group; /* of the table of kills */
 };
-/* Computes the key of a hash whose stripe has this number. Any thread. */
-void frugal_key_of(const struct frugal *frugal, uint64_t hash, uint32_t stripe, struct frugal_key *out);
+/* Computes the key of a hash. Any thread. */
+void frugal_key_of(const struct frugal *frugal, uint64_t hash, struct frugal_key *out);
 
 /* ---- lookup: any thread, with the key's stripe held ------------------------------------------- */
 

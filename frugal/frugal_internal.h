@@ -26,6 +26,7 @@
 #define PREFILTERS 2u
 #define BLOCKS_MOST (BUNDLES_MOST + CHAINS + PREFILTERS + 2)
 #define LINE_CELLS 8u /* kills in a cache line */
+#define LINES_MOST (1u << 24)
 
 /* ---- in the region --------------------------------------------------------------------------- */
 
@@ -53,7 +54,7 @@ struct prefilter_row {
 };
 
 struct region_frugal {
-	uint32_t segments, partitions, groups, lines; /* lines: of 64 bytes, for each group of kills */
+	uint32_t segments, partitions, lines; /* lines: of 64 bytes, of the table of kills */
 	uint64_t seed;
 	_Atomic uint64_t chain; /* the number of the present chain, in chains[number % CHAINS]; 0: there is none */
 	_Atomic uint64_t prefilter; /* which one is in use */
@@ -133,9 +134,9 @@ struct frugal {
 	struct region *region;
 	uint8_t *area;
 	struct region_frugal *kept;
-	uint32_t partitions, groups, lines;
+	uint32_t partitions, lines;
 	uint64_t fixed_bytes; /* head, kills and watermarks: blocks begin behind them */
-	_Atomic uint64_t *kills; /* groups * lines * LINE_CELLS: kills.c */
+	_Atomic uint64_t *kills; /* lines * LINE_CELLS: kills.c */
 	_Atomic uint64_t *watermarks; /* of each partition; only rise */
 	_Atomic(struct view *) view;
 	struct view *spare_view; /* that was published before; the cleaner's */
@@ -205,8 +206,10 @@ void blocks_tidy(struct frugal *frugal);
 FS_MUST_CHECK int frugal_make(struct frugal **out, const struct frugal_config *config, struct region *region);
 /* Returns the bytes of the head's part, in units of the region. */
 uint64_t frugal_head_part(const struct frugal *frugal);
-/* Commits the rest of the fixed part, for so many partitions. FS_OK, FS_ENOMEM, FS_ERANGE. */
-FS_MUST_CHECK int frugal_lay_out(struct frugal *frugal, uint32_t partitions);
+/* Commits the rest of the fixed part, for so many partitions and lines of kills. FS_OK, FS_ENOMEM, FS_ERANGE. */
+FS_MUST_CHECK int frugal_lay_out(struct frugal *frugal, uint32_t partitions, uint32_t lines);
+/* Returns the lines of kills that the configuration asks for. */
+uint32_t frugal_lines(const struct frugal_config *config);
 /* Writes the head of an index without anything in it. */
 void frugal_head_create(struct frugal *frugal);
 /* Lets a prefilter be the one in use, in handle and head; the old one is the caller's. */

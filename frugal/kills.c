@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of kills: a set of keys of which nothing on flash is valid. Each key stripe has lines of its own in it, eight
- * cells of eight bytes in each, and a key may be in two of them. A cell is one 64-bit store:
+ * The table of kills: a set of keys of which nothing on flash is valid. It has lines of eight cells, and a key may be in two
+ * of them. A cell is one 64-bit store:
  *
  *   +----------------+----------------+-------+
  *   | high bits of x | low bits of x  | epoch |     0: the cell is empty
@@ -12,8 +12,8 @@
  * round. At a new epoch the cleaner takes the kills of all others into a bundle, and then takes them out of the table, unless a
  * command has killed the same key again meanwhile: its kill has the new epoch then.
  *
- * Workers change cells under their key's stripe, and the cleaner clears cells without it; so changes are compare-and-swaps. When
- * a new epoch begins, the cleaner waits until each stripe was held once: then no kill of an older one can come.
+ * Workers change a key's cell under its stripe; keys of other stripes share the lines, and the cleaner clears cells without any
+ * stripe. So changes are compare-and-swaps. When a new epoch begins, the cleaner waits until each stripe was held once: then no kill of an older one can come.
  */
 #include <stdlib.h>
 
@@ -47,11 +47,10 @@ struct lines {
 
 static struct lines lines_of(const struct frugal *frugal, const struct frugal_key *key)
 {
-	_Atomic uint64_t *group = frugal->kills + (uint64_t)key->group * frugal->lines * LINE_CELLS;
 	uint64_t mixed = mix64(key->x + 1);
 
-	return (struct lines){ { group + reduce64(mixed, frugal->lines) * LINE_CELLS,
-				 group + reduce64(mix64(mixed + 1), frugal->lines) * LINE_CELLS } };
+	return (struct lines){ { frugal->kills + reduce64(mixed, frugal->lines) * LINE_CELLS,
+				 frugal->kills + reduce64(mix64(mixed + 1), frugal->lines) * LINE_CELLS } };
 }
 
 /* Returns the key's cell; NULL: it has none. */
@@ -175,7 +174,7 @@ void frugal_committed(struct frugal *frugal, const struct frugal_key *key)
 
 static uint64_t cells_of(const struct frugal *frugal)
 {
-	return (uint64_t)frugal->groups * frugal->lines * LINE_CELLS;
+	return (uint64_t)frugal->lines * LINE_CELLS;
 }
 
 void kills_count(struct frugal *frugal)

@@ -196,7 +196,7 @@ static int load_all(struct frugal *frugal, const uint64_t *sequences, struct par
 		return FS_EINVAL;
 	if (head.partitions < 1 || head.partitions > FRUGAL_PARTITIONS_MOST)
 		return FS_ECORRUPT;
-	result = frugal_lay_out(frugal, head.partitions);
+	result = frugal_lay_out(frugal, head.partitions, frugal_lines(&frugal->config));
 	if (result != FS_OK)
 		return result;
 	frugal_head_create(frugal);
@@ -231,11 +231,10 @@ static int judge_head(const struct frugal *frugal)
 {
 	const struct region_frugal *kept = frugal->kept;
 
-	if (kept->segments != frugal->config.segments || kept->groups != frugal->groups ||
-	    kept->lines != frugal->lines || kept->seed != frugal->config.seed)
+	if (kept->segments != frugal->config.segments || kept->seed != frugal->config.seed)
 		return FS_EINVAL;
-	if (kept->partitions < 1 || kept->partitions > FRUGAL_PARTITIONS_MOST ||
-	    atomic_load(&kept->prefilter) >= PREFILTERS)
+	if (kept->lines < 1 || kept->lines > LINES_MOST || kept->partitions < 1 ||
+	    kept->partitions > FRUGAL_PARTITIONS_MOST || atomic_load(&kept->prefilter) >= PREFILTERS)
 		return FS_ECORRUPT;
 	return FS_OK;
 }
@@ -333,7 +332,7 @@ static int attach_all(struct frugal *frugal, const uint64_t *sequences)
 	int result = judge_head(frugal);
 
 	if (result == FS_OK)
-		result = frugal_lay_out(frugal, frugal->kept->partitions);
+		result = frugal_lay_out(frugal, frugal->kept->partitions, frugal->kept->lines);
 	if (result == FS_OK)
 		result = attach_prefilter(frugal);
 	if (result == FS_OK)

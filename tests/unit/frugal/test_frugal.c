@@ -9,7 +9,7 @@ static void configurations_without_sense_are_refused(void **state)
 
 	(void)state;
 	world_open(&w);
-	for (unsigned n = 0; n < 9; n++) {
+	for (unsigned n = 0; n < 6; n++) {
 		struct frugal_config config = w.config;
 
 		switch (n) {
@@ -28,15 +28,6 @@ static void configurations_without_sense_are_refused(void **state)
 		case 4:
 			config.objects = 0;
 			break;
-		case 5:
-			config.stripes = 0;
-			break;
-		case 6:
-			config.stripes = 48;
-			break;
-		case 7:
-			config.stripes = 1 << 17;
-			break;
 		default:
 			config.share = 0;
 		}
@@ -53,7 +44,6 @@ static void without_memory_there_is_no_index(void **state)
 					.segment_bytes = 65536,
 					.partitions = 2,
 					.objects = 100,
-					.stripes = 8,
 					.memory_most = 1 << 20,
 					.share = 1 };
 	uint64_t most[REGION_AREAS] = { [REGION_FRUGAL] = frugal_region_most(&config) };

@@ -148,7 +148,7 @@ static void merges_that_are_given_up(void **state)
 
 static void a_table_of_kills_without_room(void **state)
 {
-	struct world w = { .config = { .share = 0.25, .kill_bytes = 1 } };
+	struct world w = { .config = { .share = 0.25, .kill_bytes = 512 } };
 
 	(void)state;
 	w.lossy = true; /* watermarks */

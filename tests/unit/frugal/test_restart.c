@@ -215,9 +215,9 @@ static void heads_that_don_t_fit_are_refused(void **state)
 	config = w.config;
 	config.segments--;
 	assert_int_equal(frugal_attach(&next, &config, w.region, sequences), FS_EINVAL);
-	config = w.config;
-	config.stripes *= 2;
-	assert_int_equal(frugal_attach(&next, &config, w.region, sequences), FS_EINVAL);
+	w.frugal->kept->lines = 0;
+	assert_int_equal(frugal_attach(&next, &w.config, w.region, sequences), FS_ECORRUPT);
+	w.frugal->kept->lines = w.frugal->lines;
 	w.frugal->kept->partitions = FRUGAL_PARTITIONS_MOST + 1;
 	assert_int_equal(frugal_attach(&next, &w.config, w.region, sequences), FS_ECORRUPT);
 	w.frugal->kept->partitions = w.config.partitions;

@@ -35,7 +35,7 @@ static void make_keys(struct world *w)
 
 		x |= (uint64_t)(k + 1) << 16 | (rng_below(&w->rng, FINGERPRINTS) * 257);
 		w->key[k] = (struct world_key){ .hash = hash_with(x) };
-		frugal_key_of(w->frugal, w->key[k].hash, (uint32_t)(x >> 40) % WORLD_STRIPES, &w->key[k].key);
+		frugal_key_of(w->frugal, w->key[k].hash, &w->key[k].key);
 	}
 }
 
@@ -49,7 +49,6 @@ void world_config(struct world *w)
 	config->segment_bytes = WORLD_SEGMENT_BYTES;
 	config->partitions = config->partitions ? config->partitions : 7;
 	config->objects = config->objects ? config->objects : 1000;
-	config->stripes = WORLD_STRIPES;
 	config->kill_bytes = config->kill_bytes ? config->kill_bytes : 64 << 10;
 	config->memory_most = 64 << 20;
 	config->share = config->share > 0 ? config->share : 1;

@@ -28,7 +28,6 @@
 
 #define WORLD_KEYS 1500u
 #define WORLD_SEGMENTS 24u
-#define WORLD_STRIPES 8u
 #define WORLD_SEGMENT_BYTES (256u << 10)
 
 struct world_key {
