@@ -8,17 +8,39 @@
 
 #define PARTITION_BITS 28u /* the high bits of x from which the partition follows: those that the table of kills has */
 #define EPOCH_FIRST 1u
+/* The area has room for a kill for each so many bytes of flash, and for a partition for each so many. */
+#define KILL_EACH 2048u
+#define PARTITION_EACH 32768u
+#define AREA_LEAST 4096u /* lines of kills, and partitions */
 
 static uint64_t align_page(uint64_t bytes)
 {
 	return (bytes + 4095) & ~4095ull;
 }
 
+/* At least AREA_LEAST, for each so many bytes of flash. */
+static uint32_t one_for_each(const struct frugal_config *config, uint64_t bytes, uint32_t most)
+{
+	uint64_t count = config->segments * config->segment_bytes / bytes;
+
+	return count < AREA_LEAST ? AREA_LEAST : count > most ? most : (uint32_t)count;
+}
+
+uint32_t frugal_lines_most(const struct frugal_config *config)
+{
+	return one_for_each(config, (uint64_t)KILL_EACH * LINE_CELLS, LINES_MOST);
+}
+
+uint32_t frugal_partitions_most(const struct frugal_config *config)
+{
+	return one_for_each(config, PARTITION_EACH, FRUGAL_PARTITIONS_MOST);
+}
+
 uint32_t frugal_lines(const struct frugal_config *config)
 {
-	uint64_t lines = config->kill_bytes / (LINE_CELLS * sizeof(uint64_t));
+	uint64_t lines = config->kill_bytes / (LINE_CELLS * sizeof(uint64_t)), most = frugal_lines_most(config);
 
-	return lines < 1 ? 1 : lines > LINES_MOST ? LINES_MOST : (uint32_t)lines;
+	return lines < 1 ? 1 : (uint32_t)(lines > most ? most : lines);
 }
 
 static uint64_t kill_table_bytes(uint32_t lines)
@@ -38,13 +60,14 @@ static uint64_t fixed_bytes_for(uint32_t lines, uint32_t partitions)
 
 uint64_t frugal_region_most(const struct frugal_config *config)
 {
-	return fixed_bytes_for(LINES_MOST, FRUGAL_PARTITIONS_MOST) + align_page(config->memory_most);
+	return fixed_bytes_for(frugal_lines_most(config), frugal_partitions_most(config)) +
+	       align_page(config->memory_most);
 }
 
 static bool config_is_valid(const struct frugal_config *config)
 {
 	return config->segments >= 1 && config->segments <= FRUGAL_SEGMENTS_MOST && config->partitions >= 1 &&
-	       config->partitions <= FRUGAL_PARTITIONS_MOST && config->objects >= 1 && config->share > 0;
+	       config->partitions <= frugal_partitions_most(config) && config->objects >= 1 && config->share > 0;
 }
 
 int frugal_make(struct frugal **out, const struct frugal_config *config, struct region *region)

@@ -58,7 +58,7 @@ struct region;
 struct frugal_config {
 	uint32_t segments; /* of the flash: 1 .. FRUGAL_SEGMENTS_MOST */
 	uint64_t segment_bytes;
-	uint32_t partitions; /* of an empty index; 1 .. FRUGAL_PARTITIONS_MOST */
+	uint32_t partitions; /* of an empty index; 1 .. frugal_partitions_most */
 	uint64_t objects; /* that a full flash is expected to hold: the first prefilter's size. 1 or more */
 	uint64_t kill_bytes; /* of the table of kills, about, if the index is made anew; 8 for a kill */
 	uint64_t memory_most; /* that bundles, prefilter and places of the chain may ever have. Costs address space */
@@ -66,8 +66,11 @@ struct frugal_config {
 	uint64_t seed; /* of the hash of keys; the same for the life of the flash */
 };
 
-/* Returns the bytes of address space that the region's area REGION_FRUGAL must have. */
+/* Returns the bytes of address space that the region's area REGION_FRUGAL must have: they follow from the sizes of the flash and
+   memory_most. */
 uint64_t frugal_region_most(const struct frugal_config *config);
+/* Returns the most partitions that an index for a flash of these sizes may have. */
+uint32_t frugal_partitions_most(const struct frugal_config *config);
 /* Makes an empty index. region: not owned, with an area of that size that has no memory yet. FS_OK; FS_EINVAL, FS_ENOMEM. The
    caller calls frugal_destroy. */
 FS_MUST_CHECK int frugal_create(struct frugal **out, const struct frugal_config *config, struct region *region);

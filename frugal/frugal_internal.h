@@ -208,8 +208,9 @@ FS_MUST_CHECK int frugal_make(struct frugal **out, const struct frugal_config *c
 uint64_t frugal_head_part(const struct frugal *frugal);
 /* Commits the rest of the fixed part, for so many partitions and lines of kills. FS_OK, FS_ENOMEM, FS_ERANGE. */
 FS_MUST_CHECK int frugal_lay_out(struct frugal *frugal, uint32_t partitions, uint32_t lines);
-/* Returns the lines of kills that the configuration asks for. */
+/* Returns the lines of kills that the configuration asks for, and the most that an index for that flash may have. */
 uint32_t frugal_lines(const struct frugal_config *config);
+uint32_t frugal_lines_most(const struct frugal_config *config);
 /* Writes the head of an index without anything in it. */
 void frugal_head_create(struct frugal *frugal);
 /* Lets a prefilter be the one in use, in handle and head; the old one is the caller's. */

@@ -194,7 +194,7 @@ static int load_all(struct frugal *frugal, const uint64_t *sequences, struct par
 		return result;
 	if (head.seed != frugal->config.seed)
 		return FS_EINVAL;
-	if (head.partitions < 1 || head.partitions > FRUGAL_PARTITIONS_MOST)
+	if (head.partitions < 1 || head.partitions > frugal_partitions_most(&frugal->config))
 		return FS_ECORRUPT;
 	result = frugal_lay_out(frugal, head.partitions, frugal_lines(&frugal->config));
 	if (result != FS_OK)
@@ -233,8 +233,8 @@ static int judge_head(const struct frugal *frugal)
 
 	if (kept->segments != frugal->config.segments || kept->seed != frugal->config.seed)
 		return FS_EINVAL;
-	if (kept->lines < 1 || kept->lines > LINES_MOST || kept->partitions < 1 ||
-	    kept->partitions > FRUGAL_PARTITIONS_MOST || atomic_load(&kept->prefilter) >= PREFILTERS)
+	if (kept->lines < 1 || kept->lines > frugal_lines_most(&frugal->config) || kept->partitions < 1 ||
+	    kept->partitions > frugal_partitions_most(&frugal->config) || atomic_load(&kept->prefilter) >= PREFILTERS)
 		return FS_ECORRUPT;
 	return FS_OK;
 }

@@ -23,7 +23,7 @@ static void configurations_without_sense_are_refused(void **state)
 			config.partitions = 0;
 			break;
 		case 3:
-			config.partitions = FRUGAL_PARTITIONS_MOST + 1;
+			config.partitions = frugal_partitions_most(&config) + 1;
 			break;
 		case 4:
 			config.objects = 0;
