@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/rng.h"
-#include "frugal/cell.h"
+#include "flashindex/frugal/cell.h"
 
 #define RECORDS 512u /* in which the searches go round */
 #define COLUMNS_LIMIT 16383u

@@ -5,7 +5,7 @@
  *
  *   rows    a Bloom filter for each column, bit-sliced: a row has one bit of each filter, and a key's rows are ANDed
  *           (BloomStore, section III.A). A filter's bits follow from the keys that were expected.
- *   lists   fingerprints of 16 bits by column, compared four and more at a time (frugal/cell.h)
+ *   lists   fingerprints of 16 bits by column, compared four and more at a time (flashindex/frugal/cell.h)
  *
  * Threads: the calling one.
  */

@@ -13,7 +13,7 @@ def chain(s):
     """Flash is not there: a column that matches in vain would be a read."""
     s.describe("A partition's record of the chain, in two forms of as many bytes",
                "Rows: a Bloom filter for each column, bit-sliced, made for the keys that are expected (BloomStore, section III.A). "
-               "Lists: fingerprints of 16 bits by column (frugal/cell.h), which expect nothing. Bits: of the record, for each key "
+               "Lists: fingerprints of 16 bits by column (flashindex/frugal/cell.h), which expect nothing. Bits: of the record, for each key "
                "that is in it. In vain: columns that a key matches without being in them, and newer ones than its own. The time of "
                "a search includes cache misses, as its record is not in a near cache.",
                {"bits_per_key": ("bits", 2), "in_vain_per_miss": ("in vain/miss", 4), "in_vain_per_hit": ("/hit", 4),

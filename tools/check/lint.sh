@@ -36,7 +36,7 @@ scripts() {
 		-not -path "./$build/*" -print0 | xargs -0 shellcheck -f gcc -S warning
 }
 
-folders='base conf classifier flashindex frugal segments server tools'
+folders='base conf classifier flashindex segments server tools'
 
 c() {
 	# shellcheck disable=SC2086 # the folders are words on purpose

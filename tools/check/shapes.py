@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ["base", "classifier", "conf", "flashindex", "frugal", "segments", "server", "tools"]
+FOLDERS = ["base", "classifier", "conf", "flashindex", "segments", "server", "tools"]
 FILE_LINES = 600
 FUNCTION_LINES = 80
 

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-ENGINE = ["classifier", "flashindex", "frugal", "segments", "conf", "base/metrics", "base"]
+ENGINE = ["classifier", "flashindex", "flashindex/frugal", "segments", "conf", "base/metrics", "base"]
 # The rooms of the store, each with those below it that it may include; its interface is for all.
 STORE = "server/store/store.h"
 VIEWS = "server/store/views.h" # store.h includes it
@@ -39,7 +39,7 @@ EDGES = {
     "conf": ["conf", "base"],
     "classifier": ["classifier", "conf", "base/metrics", "base"],
     "flashindex": ["flashindex", "conf", "base/metrics", "base"],
-    "frugal": ["frugal", "conf", "base/metrics", "base"],
+    "flashindex/frugal": ["flashindex/frugal", "conf", "base/metrics", "base"],
     "segments": ["segments", "conf", "base/metrics", "base"],
     STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_CRAWLER, STORE_TUNING, STORE_WALK, STORE_SAMPLE] + ENGINE,
     VIEWS: [],
@@ -110,8 +110,8 @@ ONE_FILE_ONLY = {
     "libaio": {"tools/bench/raw.c", "tests/fuzz/fixed.c"},
 }
 
-TESTED_FOLDERS = ["base", "classifier", "flashindex", "frugal", "segments", "server/store"]
-README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "frugal", "segments", "server", "server/store", "tools", "tests",
+TESTED_FOLDERS = ["base", "classifier", "flashindex", "flashindex/frugal", "segments", "server/store"]
+README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "flashindex/frugal", "segments", "server", "server/store", "tools", "tests",
                   "packaging", "server/conn", "server/count", "server/net", "server/auth", "server/admin", "server/metrics",
                   "server/proto"]
 README_LINES = 60

@@ -17,7 +17,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CPUS = os.cpu_count() or 1
-ENGINE = ("base", "conf", "classifier", "flashindex", "frugal", "segments", "server/store")
+ENGINE = ("base", "conf", "classifier", "flashindex", "segments", "server/store")
 AIM = 90  # per cent of the lines of the engine
 # What is no part of the product.
 LEFT_OUT = ("tests/", "tools/check/", "/")
