@@ -103,6 +103,11 @@ static bool bin_is_whole(const struct segments *seg, uint32_t segment, uint64_t 
 	return last && (at >= bin->bytes || is_zero(bytes + at, bin->bytes - at));
 }
 
+uint64_t seg_next_sequence(const struct segments *seg)
+{
+	return seg->next_sequence;
+}
+
 enum seg_bin_says seg_bin_find(const struct segments *seg, uint32_t segment, uint64_t sequence,
 			       const struct seg_bin *bin, const void *given, const char *key, size_t key_length,
 			       struct seg_record *out, uint64_t *at)

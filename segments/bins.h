@@ -27,6 +27,9 @@ static inline bool seg_bins_fit(uint64_t data_offset, uint64_t data_bytes, uint6
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
+/* Returns the sequence that the next segment will have. The cleaner. */
+uint64_t seg_next_sequence(const struct segments *seg);
+
 /*
  * Plans a segment of bins as seg_plan_make does another one, with the same order of calls and the same errors. Each candidate's
  * place is its key's x; extents and records that are longer than a page wait. It fills each bin from its own candidates, by

@@ -32,6 +32,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the structs are the f
 #define LAYOUT_FEATURE_BINS (1ull << 0) /* incompatible */
 #define LAYOUT_FEATURE_CHAIN (1ull << 1) /* incompatible */
 #define LAYOUT_KNOWN_INCOMPATIBLE (LAYOUT_FEATURE_BINS | LAYOUT_FEATURE_CHAIN)
+#define LAYOUT_SUPER_KNOWN_INCOMPATIBLE 0ull /* of superblocks */
 #define LAYOUT_KNOWN_RO_COMPATIBLE 0ull
 
 struct layout_features {
