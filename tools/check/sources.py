@@ -22,6 +22,7 @@ STORE_CRAWLER = "server/store/crawler.h"  # likewise
 STORE_TUNING = "server/store/tuning.h"  # likewise
 STORE_WALK = "server/store/walk.h"  # and this
 STORE_SAMPLE = "server/store/sample.h"  # and this
+STORE_INDEX = "server/store/index.h"  # likewise
 OUTLOOK = "server/store/outlook.h"  # what a start would do, for the inspector alone
 STORE_STATE = ["server/store/state", STORE] + ENGINE
 STORE_DRAM = ["server/store/dram"] + STORE_STATE
@@ -41,8 +42,9 @@ EDGES = {
     "flashindex": ["flashindex", "conf", "base/metrics", "base"],
     "flashindex/frugal": ["flashindex/frugal", "conf", "base/metrics", "base"],
     "segments": ["segments", "conf", "base/metrics", "base"],
-    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_CRAWLER, STORE_TUNING, STORE_WALK, STORE_SAMPLE] + ENGINE,
+    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_CRAWLER, STORE_TUNING, STORE_WALK, STORE_SAMPLE, STORE_INDEX] + ENGINE,
     VIEWS: [],
+    STORE_INDEX: [],
     STORE_END: [],
     STORE_FLUSH: ["base"],
     STORE_CRAWLER: ["base"],

@@ -116,6 +116,18 @@ void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, st
 /* Puts new in the place of old, both of one key: links new and unlinks old as above. */
 void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new);
 
+/* ---- items whose records are in segments of bins --------------------------------------------- */
+
+/* The item changes, or goes, by a command: a record of it that is on flash, or in the plan, doesn't count any more. Without a
+   frugal index nothing is done. The stripe is held. */
+static inline void bins_disown(struct store *store, struct item *item, uint64_t hash)
+{
+	if (__builtin_expect(store->frugal && item->state & (ITEM_PLANNED | ITEM_KEPT), 0)) {
+		bins_kill(store, hash, true);
+		item->state &= (uint8_t)~ITEM_KEPT;
+	}
+}
+
 /* ---- copies.c: clean copies of objects on flash ---------------------------------------------- */
 
 /* Makes the account of clean copies, and the queue by which they make room for each other within this share of -m; 0: no

@@ -46,7 +46,8 @@ enum item_state {
 	ITEM_CLEAN = 1 << 3, /* a copy for reading: the flash object and its slot stay */
 	ITEM_PLANNED = 1 << 4, /* in the cleaner's plan */
 	ITEM_CANDIDATE = 1 << 5, /* a candidate for flash; counted in its stripe */
-	ITEM_FETCHED = 1 << 6 /* read since it was written */
+	ITEM_FETCHED = 1 << 6, /* read since it was written */
+	ITEM_KEPT = 1 << 7 /* a record that is equal to it may be in a segment of bins: a change takes it away */
 };
 
 #define ITEM_VALUE_MAX ((1u << 30) - 1) /* -I ends at 1 GiB for header, key and value */

@@ -90,10 +90,9 @@ static struct item *item_touched(struct action *action, const struct current *cu
 	struct item *item = current->item, *copy;
 
 	if (item && !(item->state & ITEM_PLANNED)) {
-		if (item->state & ITEM_CLEAN) {
-			action_clear_slots(action);
+		action_disown(action, item);
+		if (item->state & ITEM_CLEAN)
 			copy_ends(action->store, item);
-		}
 		item->expiry = expiry;
 		return item;
 	}

@@ -53,6 +53,7 @@ struct item *options_markable(struct action *action, const struct current *curre
 	struct item *item = current->item, *copy;
 
 	if (item && item->has_extra && !(item->state & (ITEM_PLANNED | ITEM_CLEAN))) {
+		bins_disown(action->store, item, action->request->hash);
 		candidate_clear(action->store, action->stripe, item);
 		return item;
 	}
