@@ -27,6 +27,7 @@ const char *malloc_conf = "narenas:1,dirty_decay_ms:2000,muzzy_decay_ms:0";
    pages of 64 KiB, as a kernel there may have such ones. */
 #define SMALL_MAX (224u << 10)
 #define SLABS_BYTES (552960u) /* one slab of each class, with pages of 4 KiB */
+#define CACHE_LINE_BYTES 64u
 
 #ifdef FS_DEBUG
 static _Thread_local unsigned long allocations;
@@ -98,6 +99,8 @@ void mem_free_sized(void *memory, size_t bytes)
 
 #ifdef FS_LIBC_MALLOC
 
+#define SMALL_LIBC (14u << 10) /* as with jemalloc */
+
 size_t mem_cost(size_t bytes)
 {
 	/* glibc adds a head of 8 bytes and rounds up to 16, to 32 at least. */
@@ -115,8 +118,7 @@ void mem_figures(struct mem_figures *out)
 
 unsigned mem_class(size_t bytes)
 {
-	(void)bytes;
-	return MEM_CLASSES;
+	return bytes <= SMALL_LIBC ? 0 : MEM_CLASSES;
 }
 
 uint64_t mem_holes(bool sparse[MEM_CLASSES])
@@ -137,7 +139,7 @@ void mem_purge(void)
 
 void *mem_move(void *memory, size_t bytes)
 {
-	void *other = malloc(bytes);
+	void *other = bytes % CACHE_LINE_BYTES ? malloc(bytes) : aligned_alloc(CACHE_LINE_BYTES, bytes);
 
 	if (!other)
 		return memory;
@@ -280,7 +282,8 @@ void *mem_move(void *memory, size_t bytes)
 	if (mallctlbymib(lookup_mib, 2, &arena, &length, &memory, sizeof(memory)) != 0)
 		return memory;
 	COUNT_ALLOCATION();
-	other = mallocx(bytes, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE);
+	other = mallocx(bytes, MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE |
+				       (bytes % CACHE_LINE_BYTES ? 0 : MALLOCX_ALIGN(CACHE_LINE_BYTES)));
 	if (!other)
 		return memory;
 	memcpy(other, memory, bytes);

@@ -36,8 +36,8 @@ void mem_free_sized(void *memory, size_t bytes);
 /*
  * Moves the bytes to the lowest free address in their part of the heap and frees the old one. When all memory that
  * eviction has thinned out is moved so, it grows dense, and the pages between become free. Returns memory itself if
- * there is no other. Small memory takes 0.1 to 0.3 us; no thread's cache is used. Under libc the new address may be
- * any.
+ * there is no other. Small memory takes 0.1 to 0.3 us; no thread's cache is used. Whole cache lines stay whole ones:
+ * memory of a multiple of 64 bytes gets an address that is one. Under libc the new address may be any such.
  */
 FS_MUST_CHECK void *mem_move(void *memory, size_t bytes);
 
@@ -70,7 +70,8 @@ void mem_figures(struct mem_figures *out);
 /*
  * Small memory is made in classes of one size. mem_class returns the class of a size, and MEM_CLASSES if it isn't
  * small. mem_holes returns the free bytes in the pages of all classes, and sets sparse[class] if more than an eighth of
- * the class's pages is free; it takes up to a millisecond. Under libc nothing is small and there are no holes.
+ * the class's pages is free; it takes up to a millisecond. Under libc all small memory is of class 0, so that the
+ * sanitizers see it move, and there are no holes.
  */
 #define MEM_CLASSES 64u
 unsigned mem_class(size_t bytes);

@@ -65,7 +65,7 @@ static double rank_of(uint64_t key, const struct clf_features *features)
 {
 	double vector[CLF_FEATURES];
 
-	if (features->reads == 0)
+	if (features->reads.count == 0)
 		return (double)(mix64(key) >> 11) * 0x1.0p-53;
 	clf_features_vector(features, vector);
 	return log2(1 + vector[CLF_READS]) + 0.5 / (1 + vector[CLF_MEAN_GAP] / 60);
@@ -84,8 +84,8 @@ static double svm_score(struct clf *clf, uint64_t key, const struct clf_features
 	const struct clf_model *model = clf_model_now(clf);
 
 	if (!model)
-		return rule_score(clf, features->reads > 0, key, features);
-	if (features->reads == 0)
+		return rule_score(clf, features->reads.count > 0, key, features);
+	if (features->reads.count == 0)
 		return -1;
 	const struct clf_state state = { .features = *features };
 	return model_decide(model, &state) - budget_threshold(clf);
@@ -101,10 +101,10 @@ float clf_score(struct clf *clf, uint64_t hash, const struct clf_features *featu
 		score = svm_score(clf, key, features);
 		break;
 	case CLF_ADMIT_READ_ONCE:
-		score = rule_score(clf, features->reads > 0, key, features);
+		score = rule_score(clf, features->reads.count > 0, key, features);
 		break;
 	case CLF_ADMIT_READ_OR_SECOND_HIT:
-		score = rule_score(clf, features->reads > 0 || features->past > 0, key, features);
+		score = rule_score(clf, features->reads.count > 0 || features->past > 0, key, features);
 		break;
 	case CLF_ADMIT_SECOND_HIT:
 		score = rule_score(clf, features->past > 0, key, features);

@@ -124,6 +124,11 @@ void clf_set_admission(struct clf *clf, enum clf_admission admission)
 		atomic_fetch_add(&clf->version, 1);
 }
 
+bool clf_keeps_gaps(const struct clf *clf)
+{
+	return clf->config.label_mode == CLF_LABEL_PAPER;
+}
+
 enum clf_admission clf_get_admission(const struct clf *clf)
 {
 	return (enum clf_admission)atomic_load_explicit(&clf->admission, memory_order_relaxed);
@@ -159,16 +164,14 @@ static uint8_t past_of(struct clf *clf, uint64_t key, const struct clf_features 
 	return clf_asks_at_eviction(clf) || counts_stays(clf) ? past_code(counts_get(&clf->counts, key)) : 0;
 }
 
-void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
-		   uint64_t now_ms)
+void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, uint8_t *past, uint64_t now_ms)
 {
-	features->past = past_of(clf, sampler_key(&clf->sampler, hash), old, now_ms);
+	*past = past_of(clf, sampler_key(&clf->sampler, hash), old, now_ms);
 }
 
-void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
-		      uint64_t now_ms)
+void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, uint8_t *past, uint64_t now_ms)
 {
-	clf_note_made(clf, hash, old, features, now_ms);
+	clf_note_made(clf, hash, old, past, now_ms);
 	note_event(clf, hash, SAMPLER_WRITTEN, now_ms);
 }
 
@@ -176,16 +179,22 @@ void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features 
 void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms)
 {
 	uint64_t key = sampler_key(&clf->sampler, hash);
-	bool is_subject = features && clf->config.label_mode == CLF_LABEL_PAPER;
+	bool is_subject = clf->config.label_mode == CLF_LABEL_PAPER;
 	struct clf_state state;
 
-	if (!features && clf_asks_at_eviction(clf))
-		counts_add(&clf->counts, key, 1);
 	if (!sampled(clf, key))
 		return;
+	must(features || !is_subject);
 	if (is_subject)
 		state = (struct clf_state){ .features = *features };
 	sampler_note(&clf->sampler, key, SAMPLER_READ, is_subject ? &state : NULL, now_ms, clf_horizon_ms(clf, now_ms));
+}
+
+void clf_note_read_on_flash(struct clf *clf, uint64_t hash, uint64_t now_ms)
+{
+	if (clf_asks_at_eviction(clf))
+		counts_add(&clf->counts, sampler_key(&clf->sampler, hash), 1);
+	note_event(clf, hash, SAMPLER_READ, now_ms);
 }
 
 void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms)

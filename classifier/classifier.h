@@ -35,24 +35,35 @@
 /* ---- features of one object ------------------------------------------------------------------ */
 
 /*
- * 12 bytes of state, a part of the item header. first_gap, last_gap and max_gap are floats of 8 bits, three of them
- * mantissa, in 1/1024 s: within 6.3 %, up to 42 days; a second and its halves are exact. mean_gap is a float of 16 bits,
- * eleven of them mantissa: within 0.03 % of mean and a millisecond. Each read rounds it anew. The last access is in
- * 32-bit milliseconds, which wrap after 49 days; an object that was not accessed for longer seems younger.
+ * 12 bytes of state. An object in DRAM keeps the parts that its store has a use for: without a classifier the last
+ * access alone, in mode full all but the gaps, which win nothing there, and in mode paper all of them.
+ *
+ * first, last and max are floats of 8 bits, three of them mantissa, in 1/1024 s: within 6.3 %, up to 42 days; a second
+ * and its halves are exact. mean_gap is a float of 16 bits, eleven of them mantissa: within 0.03 % of mean and a
+ * millisecond. Each read rounds it anew. The last access is in 32-bit milliseconds, which wrap after 49 days; an object
+ * that was not accessed for longer seems younger.
  */
 #define CLF_READS_MAX 16383u
-struct clf_features {
-	uint32_t accessed_ms; /* the last read, or the write where there is none */
-	uint16_t reads : 14; /* saturates at CLF_READS_MAX */
+struct clf_reads {
+	uint16_t count : 14; /* saturates at CLF_READS_MAX */
 	uint16_t
 		stay : 2; /* enum clf_stay: where the object came from when its stay in DRAM began; 0 after a flash read */
 	uint16_t mean_gap;
-	uint8_t first_gap;
-	uint8_t last_gap;
-	uint8_t max_gap;
+};
+
+/* The paper's other gaps. Where they aren't kept they are 0. */
+struct clf_gaps {
+	uint8_t first, last, max;
+};
+
+struct clf_features {
+	uint32_t accessed_ms; /* the last read, or the write where there is none */
+	struct clf_reads reads;
+	struct clf_gaps gaps;
 	uint8_t past; /* the aged count of accesses, or of stays, before this one: a logarithm; 0: none */
 };
-_Static_assert(sizeof(struct clf_features) == 12, "part of the item header");
+_Static_assert(sizeof(struct clf_reads) == 4 && sizeof(struct clf_gaps) == 3, "parts of an item's header");
+_Static_assert(sizeof(struct clf_features) == 12, "part of a file of saved objects");
 
 enum clf_stay {
 	CLF_STAY_WRITTEN,
@@ -91,15 +102,12 @@ const char *clf_feature_name(enum clf_feature feature);
 
 /* The object was written now: starts its features anew, without a past. */
 void clf_features_written(struct clf_features *features, uint64_t now_ms);
+/* Notes that an object was read now, in the parts of its features that it keeps. gaps NULL: it keeps none. */
+void clf_read(uint32_t *accessed_ms, struct clf_reads *reads, struct clf_gaps *gaps, uint64_t now_ms);
 /* Notes that the object was read now. */
-void clf_features_read(struct clf_features *features, uint64_t now_ms);
-
-/* Notes a read where nobody asks for more than the last access and whether there was one: the gaps are not kept, and
-   reads stays at 1. */
-static inline void clf_features_touched(struct clf_features *features, uint64_t now_ms)
+static inline void clf_features_read(struct clf_features *features, uint64_t now_ms)
 {
-	features->accessed_ms = (uint32_t)now_ms;
-	features->reads |= 1;
+	clf_read(&features->accessed_ms, &features->reads, &features->gaps, now_ms);
 }
 /* Returns the mean of the gaps up to the last read, in milliseconds; 0 without reads. */
 double clf_features_mean_gap_ms(const struct clf_features *features);
@@ -204,10 +212,11 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
  * (4 ns). The key's stripe may be held or not; these functions take leaf locks only. Nothing is sampled under the
  * simple rules.
  *
- *  written: an application wrote the object. features is its new state, just made; its past is filled in here: from
+ *  written: an application wrote the object. The past of its new features is filled in: from
  *    old, the state of the object in DRAM that it replaces, or where that is NULL from the counts (a leaf lock and a
  *    cache line). Not under read-once and all, nor in mode paper.
- *  read: a get hit the object. features is its state after this read if the object lies in DRAM, NULL if on flash.
+ *  read: a get hit the object in DRAM. features is its state after this read; NULL is enough in mode full.
+ *  read_on_flash: a get hit the object on flash.
  *  missed: a get found nothing. In mode full that counts as a read that flash could have served, and the set that
  *    follows is a refill, not an update.
  *  deleted: the object left the cache by a delete or by its expiry. features as with evicted.
@@ -216,11 +225,10 @@ unsigned clf_app(struct clf *clf, const char *key, size_t key_length);
  *  moved: the object left DRAM for flash, or has expired; features is its state until then.
  *  made: the object begins empty, before a client writes its value. As written, but it is no access.
  */
-void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
-		   uint64_t now_ms);
-void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, struct clf_features *features,
-		      uint64_t now_ms);
+void clf_note_made(struct clf *clf, uint64_t hash, const struct clf_features *old, uint8_t *past, uint64_t now_ms);
+void clf_note_written(struct clf *clf, uint64_t hash, const struct clf_features *old, uint8_t *past, uint64_t now_ms);
 void clf_note_read(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
+void clf_note_read_on_flash(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_note_missed(struct clf *clf, uint64_t hash, uint64_t now_ms);
 void clf_note_deleted(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
 void clf_note_evicted(struct clf *clf, uint64_t hash, const struct clf_features *features, uint64_t now_ms);
@@ -250,6 +258,9 @@ float clf_score(struct clf *clf, uint64_t hash, const struct clf_features *featu
  * The worth is the binary logarithm of the expected accesses for each byte of the record. An object goes to flash, or
  * stays there, if its worth is at least the threshold that the budget makes (clf_budget).
  */
+
+/* Do objects keep the paper's first, last and max gap? They do in mode paper. Constant. */
+bool clf_keeps_gaps(const struct clf *clf);
 
 /* Is the rule in force of this kind? FREQ is, and SVM in mode full. Then clf_score is of no use. */
 bool clf_asks_at_eviction(const struct clf *clf);

@@ -104,36 +104,42 @@ static uint32_t gap_since(uint32_t then_ms, uint64_t now_ms)
 	return gap > UINT32_MAX - BACKWARDS_TOLERANCE_MS ? 0 : gap;
 }
 
-void clf_features_read(struct clf_features *features, uint64_t now_ms)
+static void gaps_add(struct clf_gaps *gaps, float gap_ms, bool first)
 {
-	float gap_ms = (float)(int64_t)gap_since(features->accessed_ms, now_ms),
-	      mean_ms = mean_decode(features->mean_gap);
-	unsigned reads = features->reads + 1u;
 	uint8_t code = gap_encode(gap_ms);
 
-	if (reads == 1)
-		features->first_gap = code;
-	features->mean_gap = mean_encode(mean_ms + (gap_ms - mean_ms) / (float)(int)reads);
-	features->reads = (reads < CLF_READS_MAX ? reads : CLF_READS_MAX) & CLF_READS_MAX;
-	features->accessed_ms = (uint32_t)now_ms;
-	features->last_gap = code;
-	if (code > features->max_gap)
-		features->max_gap = code;
+	if (first)
+		gaps->first = code;
+	gaps->last = code;
+	if (code > gaps->max)
+		gaps->max = code;
+}
+
+void clf_read(uint32_t *accessed_ms, struct clf_reads *reads, struct clf_gaps *gaps, uint64_t now_ms)
+{
+	float gap_ms = (float)(int64_t)gap_since(*accessed_ms, now_ms), mean_ms = mean_decode(reads->mean_gap);
+	unsigned count = reads->count + 1u;
+
+	if (gaps)
+		gaps_add(gaps, gap_ms, count == 1);
+	reads->mean_gap = mean_encode(mean_ms + (gap_ms - mean_ms) / (float)(int)count);
+	reads->count = (count < CLF_READS_MAX ? count : CLF_READS_MAX) & CLF_READS_MAX;
+	*accessed_ms = (uint32_t)now_ms;
 }
 
 double clf_features_mean_gap_ms(const struct clf_features *features)
 {
-	return (double)mean_decode(features->mean_gap);
+	return (double)mean_decode(features->reads.mean_gap);
 }
 
 void clf_features_vector(const struct clf_features *features, double out[CLF_FEATURES])
 {
 	memset(out, 0, CLF_FEATURES * sizeof(*out));
-	out[CLF_READS] = features->reads;
+	out[CLF_READS] = features->reads.count;
 	out[CLF_MEAN_GAP] = clf_features_mean_gap_ms(features) / 1000;
-	out[CLF_LAST_GAP] = gap_seconds(features->last_gap);
-	out[CLF_MAX_GAP] = gap_seconds(features->max_gap);
-	out[CLF_FIRST_GAP] = gap_seconds(features->first_gap);
+	out[CLF_LAST_GAP] = gap_seconds(features->gaps.last);
+	out[CLF_MAX_GAP] = gap_seconds(features->gaps.max);
+	out[CLF_FIRST_GAP] = gap_seconds(features->gaps.first);
 }
 
 static uint8_t log_pack(double value)
@@ -153,10 +159,10 @@ static double log_unpack(uint8_t code)
 
 void clf_features_pack(const struct clf_features *features, uint64_t now_ms, struct clf_features_packed *out)
 {
-	out->reads = log_pack(features->reads);
-	out->first_gap = log_pack(1000 * gap_seconds(features->first_gap));
-	out->last_gap = log_pack(1000 * gap_seconds(features->last_gap));
-	out->max_gap = log_pack(1000 * gap_seconds(features->max_gap));
+	out->reads = log_pack(features->reads.count);
+	out->first_gap = log_pack(1000 * gap_seconds(features->gaps.first));
+	out->last_gap = log_pack(1000 * gap_seconds(features->gaps.last));
+	out->max_gap = log_pack(1000 * gap_seconds(features->gaps.max));
 	out->mean_gap = log_pack(clf_features_mean_gap_ms(features));
 	out->age = log_pack(gap_since(features->accessed_ms, now_ms));
 	out->past = features->past;
@@ -168,11 +174,11 @@ void clf_features_unpack(const struct clf_features_packed *packed, uint64_t pack
 	double age = fmin(round(log_unpack(packed->age)), UINT32_MAX);
 
 	memset(out, 0, sizeof(*out));
-	out->reads = (uint16_t)fmin(round(log_unpack(packed->reads)), CLF_READS_MAX) & CLF_READS_MAX;
+	out->reads.count = (uint16_t)fmin(round(log_unpack(packed->reads)), CLF_READS_MAX) & CLF_READS_MAX;
 	out->accessed_ms = (uint32_t)packed_ms - (uint32_t)age;
-	out->mean_gap = mean_encode((float)log_unpack(packed->mean_gap));
-	out->first_gap = gap_encode((float)log_unpack(packed->first_gap));
-	out->last_gap = gap_encode((float)log_unpack(packed->last_gap));
-	out->max_gap = gap_encode((float)log_unpack(packed->max_gap));
+	out->reads.mean_gap = mean_encode((float)log_unpack(packed->mean_gap));
+	out->gaps.first = gap_encode((float)log_unpack(packed->first_gap));
+	out->gaps.last = gap_encode((float)log_unpack(packed->last_gap));
+	out->gaps.max = gap_encode((float)log_unpack(packed->max_gap));
 	out->past = packed->past;
 }

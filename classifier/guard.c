@@ -87,8 +87,8 @@ enum ranking { RANK_MODEL, RANK_FREQ, RANK_SECOND_HIT };
 /* The miss before a write is a part of the past, and no history: that begins with more than one access. */
 static bool second_hit_takes(const struct clf_state *state)
 {
-	if (state->features.stay != CLF_STAY_WRITTEN)
-		return state->features.stay == CLF_STAY_READ_AGAIN;
+	if (state->features.reads.stay != CLF_STAY_WRITTEN)
+		return state->features.reads.stay == CLF_STAY_READ_AGAIN;
 	return state->features.past > past_code(1);
 }
 
@@ -154,7 +154,7 @@ int guard_judge(const struct clf_model *model, const struct clf_sample *samples,
 		if (!sample_held_out(sample))
 			continue;
 		tally_add(&by_model, model_decide(model, &sample->state) >= 0, flashy, hits);
-		tally_add(&by_read, sample->state.features.reads > 0, flashy, hits);
+		tally_add(&by_read, sample->state.features.reads.count > 0, flashy, hits);
 		tally_add(&by_history, second_hit_takes(&sample->state), flashy, hits);
 		tally_add(&all, true, flashy, hits);
 	}

@@ -79,7 +79,7 @@ static void standardised(const struct clf_model *model, const struct clf_state *
 {
 	log_scaled(state, out);
 	for (unsigned f = 0; f < CLF_FEATURES; f++) {
-		if (is_gap(f) && state->features.reads == 0)
+		if (is_gap(f) && state->features.reads.count == 0)
 			out[f] = 0;
 		else
 			out[f] = (out[f] - model->mean[f]) * model->scale[f];
@@ -124,7 +124,7 @@ static void find_scales(struct clf_model *model, const struct clf_sample *sample
 			continue;
 		log_scaled(&samples[i].state, x);
 		for (unsigned f = 0; f < CLF_FEATURES; f++) {
-			if (is_gap(f) && samples[i].state.features.reads == 0)
+			if (is_gap(f) && samples[i].state.features.reads.count == 0)
 				continue;
 			n[f]++;
 			sum[f] += x[f];

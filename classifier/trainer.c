@@ -253,6 +253,15 @@ static void use_model(struct clf *clf, const char *path, struct clf_model *model
 			   clf->config.threshold);
 }
 
+/* A model of mode full from before objects there lost their gaps may have learned from them. */
+static void forget_gaps(struct clf_model *model)
+{
+	static const enum clf_feature gaps[] = { CLF_LAST_GAP, CLF_MAX_GAP, CLF_FIRST_GAP };
+
+	for (unsigned i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++)
+		model->weight[gaps[i]] = 0;
+}
+
 int clf_load_model(struct clf *clf, const char *path, enum clf_origin origin, char reason[256])
 {
 	struct model_terms terms;
@@ -268,6 +277,8 @@ int clf_load_model(struct clf *clf, const char *path, enum clf_origin origin, ch
 	}
 	if (code == FS_OK && terms.digest != clf->loaded_digest) {
 		clf->loaded_digest = terms.digest;
+		if (!clf_keeps_gaps(clf))
+			forget_gaps(&model);
 		use_model(clf, path, &model, &terms, origin);
 	}
 	lock_release(&clf->training_lock);

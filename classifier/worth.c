@@ -60,14 +60,15 @@ static double ms_between(uint32_t then_ms, uint32_t now_ms)
 double features_count(const struct clf_features *features, uint64_t now_ms, double half_life_ms)
 {
 	double idle_ms = ms_between(features->accessed_ms, (uint32_t)now_ms);
-	double life_ms = features->reads * clf_features_mean_gap_ms(features); /* from the write to the last read */
+	double life_ms =
+		features->reads.count * clf_features_mean_gap_ms(features); /* from the write to the last read */
 	double count = past_count(features->past) * exp2(-(life_ms + idle_ms) / half_life_ms);
 
-	if (features->reads > 0) {
+	if (features->reads.count > 0) {
 		double life = life_ms / half_life_ms * M_LN2;
 		double spread = life > 0.01 ? (1 - exp(-life)) / life : 1;
 
-		count += features->reads * spread * exp2(-idle_ms / half_life_ms);
+		count += features->reads.count * spread * exp2(-idle_ms / half_life_ms);
 	}
 	return count;
 }
@@ -82,6 +83,7 @@ struct clf_state clf_state_of(const struct clf *clf, const struct clf_object *ob
 	const struct clf_features *features = object->features;
 	struct clf_state state = { .features = *features };
 
+	state.features.gaps = (struct clf_gaps){ 0 }; /* which are features of mode paper alone */
 	state.count = (float)features_count(features, now_ms, clf_half_life_ms(clf));
 	state.idle_ms = (uint32_t)ms_between(features->accessed_ms, (uint32_t)now_ms);
 	state.record_bytes = object->record_bytes;
@@ -128,6 +130,6 @@ bool clf_offer(struct clf *clf, const struct clf_object *object, uint64_t now_ms
 void clf_features_again(struct clf *clf, uint64_t hash, bool was_read, uint64_t now_ms, struct clf_features *out)
 {
 	clf_features_written(out, now_ms);
-	out->stay = was_read ? CLF_STAY_READ_AGAIN : CLF_STAY_AGAIN;
+	out->reads.stay = was_read ? CLF_STAY_READ_AGAIN : CLF_STAY_AGAIN;
 	out->past = past_code(counts_get(&clf->counts, sampler_key(&clf->sampler, hash)));
 }

@@ -2,7 +2,7 @@
 /*
  * Samples of the live objects, for reports about what is in there. A part of the store's interface: store.h includes it.
  *
- *   keeper  --SAMPLE_DRAM_PER_S--> some buckets of random stripes ---+
+ *   keeper  --SAMPLE_DRAM_PER_S--> some lines of random stripes ---+
  *                                                                    +--> seen(context, object)
  *   cleaner --SAMPLE_FLASH_PER_S-> a random slot, its record read ---+
  *

@@ -191,9 +191,11 @@ static int open_classifier(struct store *store)
 					       .size_exponent = config->size_exponent };
 	int result = clf_create(&store->classifier, &classifier);
 
-	if (result == FS_OK)
-		store->fixed_bytes += clf_memory_bytes(store->classifier);
-	return result;
+	if (result != FS_OK)
+		return result;
+	store->fixed_bytes += clf_memory_bytes(store->classifier);
+	store->plain_shape = clf_keeps_gaps(store->classifier) ? ITEM_GAPS : ITEM_READS;
+	return FS_OK;
 }
 
 /* With --flash-min-free the operator accepts a store without flash: a cache in DRAM is better than none. */

@@ -474,7 +474,7 @@ struct store_status {
 	uint64_t memory_limit, memory_used; /* all cache memory by its own accounts */
 	uint64_t memory_resident;
 	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
-	uint64_t hash_buckets;
+	uint64_t hash_buckets; /* links to items that there is room for */
 	uint64_t curr_items, curr_bytes; /* both tiers; is_frugal: at most so many */
 	/* copy_*: of clean copies, which are in dram_bytes and dram_items too; but copy_share: of memory_limit, what they may
 	   take now; 0: none are made */
@@ -517,7 +517,7 @@ FS_MUST_CHECK long store_get_samples(struct store *store, struct clf_labelled **
 /* The parts that -m pays for, in bytes. */
 struct store_memory {
 	uint64_t limit;
-	uint64_t items, tables, stripes; /* objects in DRAM, the chains that lead to them, their locks */
+	uint64_t items, tables, stripes; /* objects in DRAM, the tables that lead to them, their locks */
 	uint64_t index, filters; /* of objects on flash */
 	uint64_t frugal; /* the frugal index */
 	uint64_t index_other; /* extents, and the data of each segment in the index */

@@ -55,12 +55,12 @@ mutant("sample-not-uniform", "Of the accesses in a window always the last one is
 
 mutant("feature-max-gap", "The longest gap of an object is its shortest.",
        "asan classifier/test_features",
-       ("classifier/features.c", "\tif (code > features->max_gap)", "\tif (code < features->max_gap)"))
+       ("classifier/features.c", "\tif (code > gaps->max)", "\tif (code < gaps->max)"))
 
 mutant("feature-mean-gap", "The gap to the first read is left out of the mean.",
        "asan classifier/test_features",
-       ("classifier/features.c", "mean_encode(mean_ms + (gap_ms - mean_ms) / (float)(int)reads)",
-        "mean_encode(mean_ms + (reads == 1 ? 0 : gap_ms - mean_ms) / (float)(int)reads)"))
+       ("classifier/features.c", "mean_encode(mean_ms + (gap_ms - mean_ms) / (float)(int)count)",
+        "mean_encode(mean_ms + (count == 1 ? 0 : gap_ms - mean_ms) / (float)(int)count)"))
 
 mutant("label-threshold", "An object with just as many reads as the threshold counts as not flashy.",
        "asan classifier/test_model",
@@ -136,7 +136,8 @@ mutant("worth-without-past", "What is known of a key before its present stay is 
 
 mutant("flash-hit-not-counted", "A hit on flash doesn't count for the object's next stay.",
        "asan server/store/cleaner/test_reclaim",
-       ("classifier/classifier.c", "\tif (!features && clf_asks_at_eviction(clf))\n\t\tcounts_add(&clf->counts, key, 1);\n", ""))
+       ("classifier/classifier.c", "\t\tcounts_add(&clf->counts, sampler_key(&clf->sampler, hash), 1);\n\tnote_event(clf, hash, SAMPLER_READ, now_ms);",
+        "\t\t;\n\tnote_event(clf, hash, SAMPLER_READ, now_ms);"))
 
 mutant("score-without-budget", "The model's score is not lowered by what the write budget asks.",
        "asan classifier/test_trainer",
@@ -1016,9 +1017,14 @@ mutant("hidden-account", "A thread's own share of the account may be any size.",
         "\tif (context->item_bytes <= batch && context->allocated_bytes <= 4 * (uint64_t)batch)\n\t\treturn;\n\tcontext_settle",
         "\tif (context->item_bytes <= 4 * batch)\n\t\treturn;\n\tcontext_settle"))
 
-mutant("item-not-replaced", "An item that takes another's place loses the rest of its chain.",
+mutant("item-not-replaced", "An item that takes another's place gets no link.",
        "asan server/store/dram/test_table",
-       ("server/store/dram/table.c", "\tnew->next = old->next;\n", ""))
+       ("server/store/dram/table.c", "\tspot.line->low[spot.link] = address_low(new);\n", ""))
+
+mutant("tables-stay", "Compaction moves objects, and leaves tables where they are.",
+       "asan server/store/dram/test_compact",
+       ("server/store/dram/compact.c", "\t\tcompact_table(compaction, stripe);\n", ""),
+       ("server/store/dram/compact.c", "static void compact_table(", "static void __attribute__((unused)) compact_table("))
 
 mutant("worst-first", "A plan takes the worst candidates first.",
        "asan server/store/cleaner/test_gather",
@@ -1052,7 +1058,8 @@ mutant("reclaim-in-one-piece", "All records of a victim segment are looked at wi
 
 mutant("pass-skips", "A pass of the crawler that stops in a stripe goes on with the next one.",
        "asan server/store/cleaner/test_keeper",
-       ("server/store/cleaner/crawl.c", "\tif (store->pass.bucket > 0)\n\t\treturn false;\n", "\tstore->pass.bucket = 0;\n"))
+       ("server/store/cleaner/crawl.c", "\tif ((round->rescore || round->free_dead) && !crawl_lines(round, stripe, &crawl->pass_at))\n\t\treturn false;\n",
+        "\tif (round->rescore || round->free_dead)\n\t\t(void)!crawl_lines(round, stripe, &crawl->pass_at);\n"))
 
 mutant("pass-unbounded", "A pass of the crawler that is overdue is made in one step.",
        "asan server/store/cleaner/test_keeper",

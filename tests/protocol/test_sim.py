@@ -107,18 +107,18 @@ def test_help_and_policies_tell_every_policy():
 
 
 def test_counts_after_warm_up_only(trace):
-    # Four objects of 110 bytes and 46 in DRAM fit: all but the first of each is a hit.
-    [all_of_it] = results("--trace", trace, "--policy", "lru", "--dram", 4 * 156, "--warmup", 0)
+    # Four objects of 110 bytes and 36 in DRAM fit: all but the first of each is a hit.
+    [all_of_it] = results("--trace", trace, "--policy", "lru", "--dram", 4 * 146, "--warmup", 0)
     assert FIELDS <= all_of_it.keys()
     assert (all_of_it["requests"], all_of_it["gets"], all_of_it["get_hits"]) == (400, 400, 396)
     assert all_of_it["app_bytes_written"] == 4 * 110
-    [later] = results("--trace", trace, "--policy", "lru", "--dram", 4 * 156, "--warmup", "100s")
+    [later] = results("--trace", trace, "--policy", "lru", "--dram", 4 * 146, "--warmup", "100s")
     assert (later["gets"], later["get_hits"], later["app_bytes_written"]) == (300, 300, 0)
     assert later["hit_ratio"] == later["byte_hit_ratio"] == 1
     assert later["clwa"] is None and later["reads_per_flash_hit"] is None
     assert [app["gets"] for app in later["apps"]] == [150, 150]
     assert later["series"][-1]["requests"] == 400 and later["series"][-1]["time_s"] == 399
-    [short] = results("--trace", trace, "--policy", "lru", "--dram", 3 * 156, "--warmup", 0)
+    [short] = results("--trace", trace, "--policy", "lru", "--dram", 3 * 146, "--warmup", 0)
     assert short["get_hits"] == 0
 
 
@@ -162,7 +162,7 @@ def test_values_alone_headers_and_clwa(trace):
     [run] = results("--trace", trace, "--policy", "random-p:1", "--dram", 100, "--flash", 400, "--value-bytes-only", "--warmup", 0)
     assert run["flash_bytes_written"] == 300 and run["app_bytes_written"] == 400 and run["clwa"] == 0.75  # d stays in DRAM
     assert run["reads_per_flash_hit"] == 1
-    [run] = results("--trace", trace, "--policy", "random-p:1", "--dram", 156, "--flash", "10k", "--warmup", 0)
+    [run] = results("--trace", trace, "--policy", "random-p:1", "--dram", 146, "--flash", "10k", "--warmup", 0)
     assert run["flash_bytes_written"] == 3 * (110 + 32) and run["app_bytes_written"] == 4 * 110
 
 

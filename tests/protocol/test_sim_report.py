@@ -94,7 +94,7 @@ def test_it_has_the_plots_and_the_figures(trace, tmp_path):
     assert table_of_apps[0][2:] == ["0", "1"]
     assert table_of_apps[2][2:] == [f"{100 * app['hit_ratio']:.2f}" for app in runs[0]["apps"]]
     words = " ".join(shown.words)
-    for said in ("warm-up", "Fixed costs", "How bytes are counted", "46 B in DRAM", "--clwa 0.1,0.5", "flashield-sim (Flashield) "):
+    for said in ("warm-up", "Fixed costs", "How bytes are counted", "36 B in DRAM", "--clwa 0.1,0.5", "flashield-sim (Flashield) "):
         assert said in words, said
     assert "lru" in words and text.count("<svg ") > shown.plots()  # swatches of the legends
 

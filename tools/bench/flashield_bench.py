@@ -27,8 +27,8 @@ from study import STUDIES, Bench, Interrupted, Study, cpus, interrupt_by_signals
 from table9 import table9  # noqa: E402
 
 EXIT_WRONG, EXIT_TROUBLE = 1, 2
-ORDER = ["ops", "flash", "pause", "capacity", "memory", "threads", "placement", "index", "index_ablation", "elastic", "chain",
-         "sim", "instructions", "real", "stress_overload", "stress_hang", "stress_memory", "stress_clwa", "stress_hot",
+ORDER = ["ops", "flash", "pause", "capacity", "memory", "held", "threads", "placement", "index", "index_ablation", "elastic",
+         "chain", "sim", "instructions", "real", "stress_overload", "stress_hang", "stress_memory", "stress_clwa", "stress_hot",
          "stress_index", "restart", "read_units", "promotion", "device"]
 
 HELP = """\

@@ -55,7 +55,7 @@ struct load_spec {
 	enum load_kind kind;
 	enum load_order order;
 	uint64_t first_key, keys;
-	unsigned key_bytes; /* 20 .. 250, 0 is 30; numbers must fit its last key_bytes - 6 digits */
+	unsigned key_bytes; /* 16 .. 250, 0 is 30; numbers must fit its last key_bytes - 6 digits */
 	uint32_t value_bytes; /* below 16 a value has less than two stamps, below 8 less than one */
 	uint32_t value_bytes_most; /* > value_bytes: sizes log-uniform in between, by key number */
 	double set_share; /* LOAD_MIXED: of the commands */

@@ -26,7 +26,7 @@
 #define KEY_PREFIX "bench:"
 #define KEY_PREFIX_BYTES 6
 #define KEY_BYTES_DEFAULT 30
-#define KEY_BYTES_LEAST 20
+#define KEY_BYTES_LEAST 16
 #define KEY_BYTES_MOST 250
 
 #define VALUE_SPREAD 4096 /* offsets in the filler at which a value's bytes may start */

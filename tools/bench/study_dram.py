@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Studies of objects in DRAM, beside memcached: ops, memory, threads."""
+"""Studies of objects in DRAM, beside memcached: ops, memory, held, threads."""
+import math
+
 from server import FLASHIELD, MEMCACHED, MIB
 from study import cpus, study
 
@@ -104,6 +106,38 @@ def memory(s):
     s.target("the same, with flash", peaks["flashield + flash"], "MiB", at_most=limit)
     if "memcached" in peaks:
         s.beside("  memcached, the same load", peaks["memcached"], "MiB")
+
+
+# ---- held ------------------------------------------------------------------------------------
+
+# Bytes of a key, and of a value or the least and the most of one. The allocator's size classes decide what some bytes
+# less beside the data are worth for a single size.
+HELD = [(key_bytes, *values) for key_bytes in (16, 30) for values in ((100, 0), (257, 0), (50, 600))]
+
+
+@study("held", "objects that -m holds, by key and value, and bytes of each beside its data, memcached beside")
+def held(s):
+    s.describe("objects held",
+               "New keys are set until they would take twice the memory, without flash. held: curr_items then. item: bytes of "
+               "the allocator for an object, table: of what leads to it (hash_bytes); both by the server's own counts, and "
+               "memcached doesn't tell the first. beside: both, less key and value. -t 1, -m 1024 (times the scale).",
+               {"held": ("objects held", 0), "item_bytes": ("item B", 1), "table_bytes": ("table B", 1),
+                "beside_bytes": ("beside B", 1)}, sampled=False)
+    memory_mb = s.scaled(1024, 16)
+    for key_bytes, value_bytes, most in HELD:
+        size = f"{value_bytes} to {most}" if most else str(value_bytes)
+        mean = (most - value_bytes) / math.log(most / value_bytes) if most else value_bytes  # sizes are log-uniform
+        for kind in (FLASHIELD, MEMCACHED):
+            row = f"key {key_bytes}, value {size} B, {kind}"
+            s.progress(f"held: {row}")
+            with s.serving(kind, memory_mb=memory_mb) as server:
+                if not server:
+                    continue
+                s.fill(server, int(2 * memory_mb * MIB / (key_bytes + mean + 40)), key_bytes=key_bytes,
+                       value_bytes=value_bytes, value_bytes_most=most, connections=8, pipeline=16)
+                count = server.stat("", "curr_items")
+                item, table = server.flash_stat("dram_bytes") / count, server.stat("", "hash_bytes") / count
+                s.add(row, held=count, item_bytes=item, table_bytes=table, beside_bytes=item + table - key_bytes - mean)
 
 
 # ---- threads ---------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import gdb
 MASK64 = (1 << 64) - 1
 EMPTY_SEQUENCE = MASK64  # SEGMENT_CLOSED
 BUCKET_SLOTS = 16
+LINE_LINKS = 10
 STATES = ("live, CLOCK 0", "ghost", "live, CLOCK 1", "live, CLOCK 1, read on flash", "live, CLOCK 2",
           "live, CLOCK 2, read on flash", "live, CLOCK 3", "live, CLOCK 3, read on flash")
 FLAGS = ((1 << 2, "linked"), (1 << 3, "clean"), (1 << 4, "planned"), (1 << 5, "candidate"), (1 << 6, "fetched"))
@@ -85,48 +86,55 @@ def text(data, most=64):
 
 
 def item_key(item):
-    prefix = 16 * number(item["has_extra"]) + 4 * number(item["has_flags"])
-    address = int(item.address) + item.type.sizeof + prefix
+    parts = number(gdb.parse_and_eval("item_parts_bytes")[number(item["shape"])])
+    address = int(item.address) + item.type.sizeof + parts
     return address, bytes_at(address, number(item["key_length"]))
 
 
 def show_item(item):
     address, key = item_key(item)
     state = number(item["state"])
-    flags = int.from_bytes(bytes_at(address - 4, 4), "little") if number(item["has_flags"]) else 0
+    shape = str(item["shape"].cast(gdb.lookup_type("enum item_shape")))
+    has_extra, has_flags = shape.endswith("EXTRA"), shape.endswith(("FLAGS", "EXTRA"))
+    flags = int.from_bytes(bytes_at(address - 4, 4), "little") if has_flags else 0
     value = bytes_at(address + len(key), min(number(item["value_length"]), 256))
     print(f"item {int(item.address):#x}: key {text(key, 250)}")
     print(f"  value   {number(item['value_length'])} bytes: {text(value)}")
     print(f"  cas {number(item['cas'])}, client flags {flags}, expiry {number(item['expiry'])} s of the store's, "
           f"references {number(item['refs'])}")
     print(f"  state   CLOCK {state & 3}" + "".join(f", {name}" for bit, name in FLAGS if state & bit))
-    if number(item["has_extra"]):
-        extra = pointer(item.address + 1, "struct item_extra").dereference()
+    if has_extra:
+        extra = gdb.Value(address - 13).cast(gdb.lookup_type("struct item_extra").pointer()).dereference()
         print(f"  extra   shown cas {number(extra['shown_cas'])}, marks {number(extra['marks'])}")
 
 
-def linked(link):
-    """The address in a struct item_link."""
-    return number(link["high"]) << 32 | number(link["middle"]) << 16 | number(link["low"])
+def line_items(lines, at):
+    """The items of a line."""
+    line = lines[at]
+    for link in range(LINE_LINKS):
+        window = number(line["window"][link])
+        if not window:
+            continue
+        address = number(gdb.parse_and_eval("address_base")[window]) + (number(line["low"][link]) << 4)
+        yield gdb.Value(address).cast(gdb.lookup_type("struct item").pointer()).dereference()
 
 
-def chain(link):
-    """The items from this link on."""
-    while linked(link):
-        item = gdb.Value(linked(link)).cast(gdb.lookup_type("struct item").pointer()).dereference()
-        yield item
-        link = item["next"]
-
-
-def find_item(store, stripe, key, hash_value):
-    """The item of a key in a stripe; without a hash in all buckets."""
-    mask = number(stripe["mask"])
-    buckets = pointer(stripe["buckets"], "struct item_link")
-    if not int(buckets):
+def find_item(stripe, key, hash_value):
+    """The item of a key in a stripe; without a hash in all lines."""
+    lines, shape = pointer(stripe["lines"], "struct link_line"), number(stripe["shape"])
+    if not int(lines):
         return None
-    wanted = range(mask + 1) if hash_value is None else [hash_value * 0x9e3779b97f4a7c15 >> 32 & mask]
-    for bucket in wanted:
-        for item in chain(buckets[bucket]):
+    m, shift = shape & 255, shape >> 8
+    count = m << 24 - shift
+    if hash_value is None:
+        wanted = range(count)
+    else:
+        upper = (hash_value * 0x9e3779b97f4a7c15 & MASK64) >> 32
+        own, tag = (upper >> shift) * m >> 8, upper >> shift & 255
+        other = (((tag + 1) * 0x9e3779b1 & 0xffffffff) * count >> 32) - own
+        wanted = dict.fromkeys((own, other % count))
+    for line in wanted:
+        for item in line_items(lines, line):
             if item_key(item)[1] == key:
                 return item
     return None
@@ -259,7 +267,7 @@ class Lookup(gdb.Command):
             stripes = [tag & count - 1]
             print(f"key {text(key, 250)}: hash {hashed:#018x}, stripe {stripes[0]}"
                   + (f", tag {tag:#x}" if index is not None else ""))
-        found = next((item for item in (find_item(store, store["stripes"][i], key, hashed) for i in stripes)
+        found = next((item for item in (find_item(store["stripes"][i], key, hashed) for i in stripes)
                       if item is not None), None)
         if found is None:
             print("not in DRAM")

@@ -179,7 +179,7 @@ def counting(result):
     elif result["value_bytes_only"]:
         yield "An object counts the bytes of its value, at least 1. Keys, headers and other costs are left out."
     else:
-        yield ("An object counts its key and value; beside them 46 B in DRAM and a record header of 32 B on flash. The policy "
+        yield ("An object counts its key and value; beside them 36 B in DRAM and a record header of 32 B on flash. The policy "
                "flashield counts what it uses instead.")
     yield "Policies with one tier (lru, fifo, clock) have DRAM and flash together as DRAM."
     yield ("CLWA is bytes written to flash over the bytes of applications' sets, those after a missed get included. Replay is "

@@ -347,7 +347,7 @@ def input_note(bench):
         f"the applications of tables 6 to 8 at 1/{scale}, tables 2 to 5 and figure 2 at 1/{whole}; memory and segments are scaled alike.",
         "Popularity, sizes and lifetimes within an application are assumptions, so its CLWA need not come near the paper's.",
         "Only gets of known size are played, a changed size is a miss and a set, warm-up and training are the first day.",
-        "An object has 46 B more in DRAM and 32 B more on flash; the paper counts none. The write budget is off.",
+        "An object has 36 B more in DRAM and 32 B more on flash; the paper counts none. The write budget is off.",
     ]
     return table
 

@@ -9,7 +9,7 @@
 #include "tools/sim/policies.h"
 
 #define HEADER_BYTES 32 /* of a record on flash */
-#define ITEM_BYTES 46 /* of an object in DRAM: its header and its part of the table */
+#define ITEM_BYTES 36 /* of an object in DRAM: its header and its part of the table */
 #define KEY_BYTES 30 /* where a trace doesn't know */
 #define VALUE_BYTES 100
 #define SHARE_OF_SPAN 7 /* warm-up and training */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "segments/bins.h"
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/share.h"
 #include "server/store/state/bins.h"
 
 #define ITEMS_AHEAD 10u
@@ -64,10 +65,13 @@ static bool commit_one(struct store *store, struct item *item, uint64_t now_ms)
 	item->state &= (uint8_t)~ITEM_PLANNED;
 	if (item->state & ITEM_LINKED && stripe->frozen == 0 &&
 	    store_alive(store, item->expiry, item->cas, now_seconds)) {
+		const struct clf_features features = item_features(item);
+
 		moved = true;
 		frugal_committed(store->frugal, &key);
 		fault_kill(FAULT_killed_in_commit);
-		clf_note_moved(store->classifier, hash, &item->features, now_ms);
+		clf_note_moved(store->classifier, hash, &features, now_ms);
+		share_note_left(store, hash, item_cost(item));
 		stripe_unlink(store, stripe, hash, item);
 	} else if (item->state & ITEM_LINKED) {
 		item->state |= ITEM_KEPT; /* its record is there as well */

@@ -12,9 +12,9 @@
 
 /* Scores a linked item by the classifier (paper, 4.2) and marks or unmarks it as a candidate. The stripe is held. */
 void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
-/* Returns the item as the classifier is asked about it; it holds a pointer to the item's features. */
-struct clf_object item_as_clf_object(const struct store *store, const struct item *item, uint64_t hash,
-				     uint64_t now_ms);
+/* Returns the item as the classifier is asked about it; its features are the caller's. */
+struct clf_object item_as_clf_object(const struct store *store, const struct item *item,
+				     const struct clf_features *features, uint64_t hash, uint64_t now_ms);
 /* Under a rule that asks when an object would be evicted: is it a candidate, or does it become one now? The stripe is
    held. */
 bool candidate_offer(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item, uint64_t now_ms);

@@ -30,6 +30,8 @@ struct pace {
 struct crawl {
 	_Atomic bool asked; /* from store_crawl to the end of the crawl that it asks for; any thread sets it */
 	bool begun; /* the crawl that was asked for */
+	uint32_t stripe, pass_stripe; /* where that crawl goes on, and the pass that goes on by itself ... */
+	struct line_position at, pass_at; /* ... and the lines there */
 	uint32_t left[CLASSES + 1]; /* objects of each class that it has still to look at */
 	uint64_t due_us; /* its next batch is not before this time */
 	uint64_t passed_at_ms; /* when the pass that goes on by itself went on last */

@@ -60,8 +60,10 @@ static bool commit_one(struct store *store, uint32_t segment, const struct seg_p
 					    cleaner_gives_up(store) ? FIDX_DROP_COLDEST : FIDX_DROP_NONE);
 	}
 	if (moved) {
+		const struct clf_features features = item_features(item);
+
 		fault_kill(FAULT_killed_in_commit);
-		clf_note_moved(store->classifier, object->key.hash, &item->features, now_ms);
+		clf_note_moved(store->classifier, object->key.hash, &features, now_ms);
 		share_note_left(store, object->key.hash, item_cost(item));
 		stripe_unlink(store, stripe, object->key.hash, item);
 	} else if (item->state & ITEM_LINKED)

@@ -2,13 +2,13 @@
 /*
  * The crawler: the keeper's walk over DRAM, which frees expired and flushed objects, and scores objects anew whose
  * score is of an older model. A slow pass goes on all the time. A crawl that is asked for (lru_crawler crawl) goes on
- * beside it, as fast as its pauses allow. It visits some buckets in one hold of a stripe: a hit that meets the lock
+ * beside it, as fast as its pauses allow. It visits some lines in one hold of a stripe: a hit that meets the lock
  * waits some ten microseconds at the most.
  */
 #include "base/events.h"
 #include "server/store/cleaner/cleaner_internal.h"
 
-#define BUCKETS_PER_LOCK 64u
+#define LINES_PER_LOCK 8u
 #define BATCHES_EACH 16u /* of a crawl that was asked for, in one step of the keeper: about a millisecond */
 /* Objects of the pass in one step: with hundreds of millions a pass takes longer than it should, but little CPU. */
 #define PASS_OBJECTS 8192u
@@ -21,11 +21,12 @@ struct crawl_round {
 	uint32_t now_seconds;
 	bool rescore, free_dead;
 	uint32_t *left; /* NULL, or how many objects of each class may be looked at yet */
-	struct item *garbage; /* chained by next, freed when the stripe is released */
+	struct item *garbage[LINES_PER_LOCK * LINE_LINKS]; /* freed when the stripe is released */
+	unsigned garbage_count;
 	uint64_t met, checked;
 };
 
-/* ---- some buckets ---------------------------------------------------------------------------- */
+/* ---- some lines ------------------------------------------------------------------------------ */
 
 static void crawl_take_out(struct crawl_round *round, struct stripe *stripe, uint64_t hash, struct item *item,
 			   unsigned class)
@@ -38,12 +39,15 @@ static void crawl_take_out(struct crawl_round *round, struct stripe *stripe, uin
 		ctr_add(CTR_expired_unfetched, 1);
 		class_add(block, class, CLASS_EXPIRED_UNFETCHED, 1);
 	}
-	if (round->store->classifier)
-		clf_note_moved(round->store->classifier, hash, &item->features, round->now_ms);
+	if (round->store->classifier) {
+		const struct clf_features features = item_features(item);
+
+		clf_note_moved(round->store->classifier, hash, &features, round->now_ms);
+	}
 	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->store, stripe, hash, item);
-	link_set(&item->next, round->garbage);
-	round->garbage = item;
+	must(round->garbage_count < LINES_PER_LOCK * LINE_LINKS);
+	round->garbage[round->garbage_count++] = item;
 }
 
 /* Is the crawl to look whether the object is dead? Notes its age if so. */
@@ -58,7 +62,7 @@ static bool crawl_check(struct crawl_round *round, const struct item *item, unsi
 		round->left[class]--;
 	round->checked++;
 	class_add(store->keeper->context.classes, class, CLASS_CRAWLER_CHECKED, 1);
-	idle = item_idle_seconds(&item->features, round->now_ms);
+	idle = item_idle_seconds(item->accessed_ms, round->now_ms);
 	classes_met(store->classes, class, idle < round->now_seconds ? round->now_seconds - idle : 1);
 	return true;
 }
@@ -83,36 +87,35 @@ static void crawl_visit(struct crawl_round *round, struct stripe *stripe, struct
 
 static void crawl_free_garbage(struct crawl_round *round)
 {
-	while (round->garbage) {
-		struct item *item = round->garbage;
-
-		round->garbage = item_next(item);
-		link_set(&item->next, NULL);
-		item_release(&round->store->keeper->context, item);
-	}
+	for (unsigned i = 0; i < round->garbage_count; i++)
+		item_release(&round->store->keeper->context, round->garbage[i]);
+	round->garbage_count = 0;
 }
 
-/* Visits some buckets from b on. Returns the next one, 0 after the last. Buckets that double meanwhile move no
-   unvisited object below b. */
-static uint32_t crawl_buckets(struct crawl_round *round, struct stripe *stripe, uint32_t b)
+/* Visits some lines from the position on. True: those were the stripe's last. After a change of the table's size the
+   stripe is gone through again. */
+static bool crawl_lines(struct crawl_round *round, struct stripe *stripe, struct line_position *at)
 {
 	uint64_t checked = round->checked;
+	bool last;
 
 	lock_acquire(&stripe->lock);
-	uint32_t end = stripe->mask + 1;
-	if (end > b + BUCKETS_PER_LOCK)
-		end = b + BUCKETS_PER_LOCK;
-	for (; b < end; b++) {
-		for (struct item *item = stripe_first(stripe, b), *next; item; item = next) {
-			next = item_next(item);
-			crawl_visit(round, stripe, item);
+	uint32_t line = position_line(at, stripe), end = line + LINES_PER_LOCK;
+	for (; line < end && line < stripe_lines(stripe); line++) {
+		stripe_prefetch(stripe, line);
+		for (unsigned link = 0; link < LINE_LINKS; link++) {
+			struct item *item = stripe_item(stripe, line, link);
+
+			if (item)
+				crawl_visit(round, stripe, item);
 		}
 	}
-	end = stripe->mask + 1;
+	last = line >= stripe_lines(stripe);
+	position_set(at, stripe, last ? 0 : line);
 	lock_release(&stripe->lock);
 	ctr_add(CTR_crawler_items_checked, round->checked - checked);
 	crawl_free_garbage(round);
-	return b < end ? b : 0;
+	return last;
 }
 
 static struct crawl_round crawl_round_now(struct store *store)
@@ -143,26 +146,25 @@ static uint64_t crawl_stripes_due(const struct store *store, uint64_t now_ms)
 	return (now_ms - store->keeper->crawl.passed_at_ms) * store->stripe_count / pass_ms;
 }
 
-/* Visits some buckets of the pass's stripe. True: those were its last. */
+/* Visits some lines of the pass's stripe. True: those were its last. */
 static bool crawl_continue_pass(struct crawl_round *round)
 {
 	struct store *store = round->store;
 	struct crawl *crawl = &store->keeper->crawl;
-	struct stripe *stripe = &store->stripes[store->pass.stripe];
+	struct stripe *stripe = &store->stripes[crawl->pass_stripe];
 
-	must(store->pass.stripe < store->stripe_count);
-	if (store->pass.bucket == 0) {
-		if (store->pass.stripe == 0)
+	must(crawl->pass_stripe < store->stripe_count);
+	if (crawl->pass_at.line == 0) {
+		if (crawl->pass_stripe == 0)
 			crawl_begin_pass(store, round->free_dead);
 		crawl->pass_version = store->classifier ? clf_version(store->classifier) : 0;
 	}
 	round->rescore = store->classifier && stripe->scored_version != crawl->pass_version;
-	if (round->rescore || round->free_dead)
-		store->pass.bucket = crawl_buckets(round, stripe, store->pass.bucket);
-	if (store->pass.bucket > 0)
+	if ((round->rescore || round->free_dead) && !crawl_lines(round, stripe, &crawl->pass_at))
 		return false;
+	crawl->pass_at.line = 0;
 	stripe->scored_version = crawl->pass_version;
-	store->pass.stripe = (store->pass.stripe + 1) % store->stripe_count;
+	crawl->pass_stripe = (crawl->pass_stripe + 1) % store->stripe_count;
 	return true;
 }
 
@@ -189,7 +191,8 @@ static void crawl_begin_asked(struct store *store)
 	uint32_t most = atomic_load_explicit(&store->crawl_to_crawl, memory_order_relaxed);
 
 	crawl->begun = true;
-	store->crawl.stripe = store->crawl.bucket = 0;
+	crawl->stripe = 0;
+	crawl->at = (struct line_position){ 0 };
 	crawl->due_us = 0;
 	for (unsigned class = 0; class <= CLASSES; ++class)
 		crawl->left[class] = most ? most : UINT32_MAX;
@@ -207,12 +210,9 @@ static bool crawl_batch(struct store *store)
 	must(crawl->begun);
 	round.free_dead = true;
 	round.left = crawl->left;
-	while (round.met < STORE_CRAWL_BATCH && store->crawl.stripe < store->stripe_count) {
-		store->crawl.bucket = crawl_buckets(&round, &store->stripes[store->crawl.stripe], store->crawl.bucket);
-		if (store->crawl.bucket == 0)
-			store->crawl.stripe++;
-	}
-	return store->crawl.stripe < store->stripe_count;
+	while (round.met < STORE_CRAWL_BATCH && crawl->stripe < store->stripe_count)
+		crawl->stripe += crawl_lines(&round, &store->stripes[crawl->stripe], &crawl->at);
+	return crawl->stripe < store->stripe_count;
 }
 
 /* The keeper can't sleep as shortly as a pause, so it does all batches that are due since the last time. */

@@ -10,7 +10,7 @@
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/dram/share.h"
 
-#define BUCKETS_PER_LOCK 32u
+#define LINES_PER_LOCK 4u
 #define INLINE_SPARING_VISITS 64 /* a worker has no time for a long search */
 #define INLINE_VISITS 512
 #define DEAD_VISITS 128 /* by a set under -M, which is refused if it finds too little that is expired */
@@ -53,15 +53,16 @@ struct eviction {
 	enum evict_how how;
 	bool offers; /* a rule is asked about objects now, and more candidates are wanted */
 	bool inline_by_worker, thorough; /* thorough: every stripe, however long it takes */
-	struct item *garbage; /* chained by next, freed when the stripe is released */
+	struct item *garbage[LINES_PER_LOCK * LINE_LINKS]; /* freed when the stripe is released */
+	unsigned garbage_count;
 };
 
 static void evict_take_out(struct eviction *round, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	must(!(item->state & ITEM_PLANNED));
 	stripe_unlink(round->context->store, stripe, hash, item);
-	link_set(&item->next, round->garbage);
-	round->garbage = item;
+	must(round->garbage_count < LINES_PER_LOCK * LINE_LINKS);
+	round->garbage[round->garbage_count++] = item;
 	round->freed += item_cost(item);
 }
 
@@ -95,7 +96,7 @@ static void evict_count_evicted(const struct eviction *round, const struct item 
 	if (item->expiry != 0)
 		class_add(round->context->classes, class, CLASS_EVICTED_NONZERO, 1);
 	atomic_store_explicit(&round->context->store->classes->marks[class].evicted_time,
-			      item_idle_seconds(&item->features, round->now_ms), memory_order_relaxed);
+			      item_idle_seconds(item->accessed_ms, round->now_ms), memory_order_relaxed);
 }
 
 static void __attribute__((cold, noinline)) evict_emit_event(const struct eviction *round, struct item *item)
@@ -105,7 +106,7 @@ static void __attribute__((cold, noinline)) evict_emit_event(const struct evicti
 	events_emit(EVENT_EVICTIONS, "type=eviction key=%s fetch=%s ttl=%lld la=%u clsid=%u size=%u",
 		    events_key(item_key(item), item->key_length, key), item->state & ITEM_FETCHED ? "yes" : "no",
 		    item->expiry ? (long long)store_ttl(item->expiry, round->now_seconds) : -1ll,
-		    item_idle_seconds(&item->features, round->now_ms), size_class(item_allocated_bytes(item)),
+		    item_idle_seconds(item->accessed_ms, round->now_ms), size_class(item_allocated_bytes(item)),
 		    item->value_length);
 }
 
@@ -116,11 +117,11 @@ static void __attribute__((cold, noinline)) evict_emit_event(const struct evicti
  */
 static bool evict_spares_young(const struct eviction *round, const struct item *item)
 {
-	uint32_t written_ms = item->features.accessed_ms, now_ms = (uint32_t)round->now_ms;
+	uint32_t written_ms = item->accessed_ms, now_ms = (uint32_t)round->now_ms;
 	int32_t after_mark_ms = (int32_t)(written_ms - round->young_since_ms);
 
 	/* It may have been written since the round began. */
-	return item->features.reads == 0 && (after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&
+	return !(item->state & ITEM_FETCHED) && (after_mark_ms > 0 || (after_mark_ms == 0 && written_ms != now_ms)) &&
 	       (int32_t)(now_ms - written_ms) < (int32_t)YOUNG_MS;
 }
 
@@ -141,7 +142,8 @@ static bool evict_is_unworthy(const struct eviction *round, uint64_t hash, const
 
 	if (!store->classifier || !clf_asks_at_eviction(store->classifier) || item->state & ITEM_CANDIDATE)
 		return false;
-	const struct clf_object object = item_as_clf_object(store, item, hash, round->now_ms);
+	const struct clf_features features = item_features(item);
+	const struct clf_object object = item_as_clf_object(store, item, &features, hash, round->now_ms);
 	return clf_worth(store->classifier, &object, round->now_ms) <
 	       clf_threshold(store->classifier) - UNWORTHY_OCTAVES;
 }
@@ -158,8 +160,11 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		evict_count_dead(round, item);
-		if (store->classifier)
-			clf_note_moved(store->classifier, hash, &item->features, round->now_ms);
+		if (store->classifier) {
+			const struct clf_features features = item_features(item);
+
+			clf_note_moved(store->classifier, hash, &features, round->now_ms);
+		}
 		evict_take_out(round, stripe, hash, item);
 	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ALL && evict_spares_young(round, item))) {
 		return;
@@ -179,21 +184,20 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 			if (events_on(EVENT_EVICTIONS))
 				evict_emit_event(round, item);
 			share_note_left(store, hash, item_cost(item));
-			if (store->classifier)
-				clf_note_evicted(store->classifier, hash, &item->features, round->now_ms);
+			if (store->classifier) {
+				const struct clf_features features = item_features(item);
+
+				clf_note_evicted(store->classifier, hash, &features, round->now_ms);
+			}
 		}
 	}
 }
 
 static void evict_free_garbage(struct eviction *round)
 {
-	while (round->garbage) {
-		struct item *item = round->garbage;
-
-		round->garbage = item_next(item);
-		link_set(&item->next, NULL);
-		item_release(round->context, item);
-	}
+	for (unsigned i = 0; i < round->garbage_count; i++)
+		item_release(round->context, round->garbage[i]);
+	round->garbage_count = 0;
 }
 
 /* With more stripes than tags only as many stripes have objects as there are tags. */
@@ -203,7 +207,18 @@ uint32_t evict_stripes_in_use(const struct store *store)
 									   : store->stripe_count;
 }
 
-/* Visits some buckets of the stripe under the hand. A plan holds all objects of many stripes in a row; when the hand
+static void evict_visit_line(struct eviction *round, struct stripe *stripe, uint32_t line)
+{
+	stripe_prefetch(stripe, line);
+	for (unsigned link = 0; link < LINE_LINKS; link++) {
+		struct item *item = stripe_item(stripe, line, link);
+
+		if (item)
+			evict_visit(round, stripe, item);
+	}
+}
+
+/* Visits some lines of the stripe under the hand. A plan holds all objects of many stripes in a row; when the hand
    meets only such objects it goes on somewhere else. */
 static void evict_advance_hand(struct eviction *round)
 {
@@ -211,29 +226,25 @@ static void evict_advance_hand(struct eviction *round)
 	struct store *store = context->store;
 	struct stripe *stripe = &store->stripes[context->hand_stripe];
 	uint64_t visited = round->visited, planned = round->planned;
-	uint32_t b = context->hand_bucket, buckets;
+	uint32_t line = context->hand_line, lines;
 
 	must(context->hand_stripe < store->stripe_count);
 	lock_acquire(&stripe->lock);
-	for (unsigned n = 0; n < BUCKETS_PER_LOCK && b <= stripe->mask && round->freed < round->want; n++, b++) {
-		for (struct item *item = stripe_first(stripe, b), *next; item; item = next) {
-			next = item_next(item);
-			evict_visit(round, stripe, item);
-		}
-	}
-	if (b > stripe->mask) {
-		b = 0;
-		if (context->background && !crawl_is_in(store, context->hand_stripe))
+	for (unsigned n = 0; n < LINES_PER_LOCK && line < stripe_lines(stripe) && round->freed < round->want; n++)
+		evict_visit_line(round, stripe, line++);
+	if (line >= stripe_lines(stripe)) {
+		line = 0;
+		if (context->background)
 			stripe_shrink(store, stripe);
 		context->hand_stripe = (context->hand_stripe + 1) % store->stripe_count;
 	}
-	buckets = stripe->mask + 1;
+	lines = stripe_lines(stripe);
 	lock_release(&stripe->lock);
 	if (!round->thorough && round->planned > planned && round->planned - planned == round->visited - visited) {
 		context->hand_stripe = (uint32_t)rng_below(&context->rng, evict_stripes_in_use(store));
-		b = (uint32_t)rng_below(&context->rng, buckets); /* of the old stripe: all have about as many */
+		line = (uint32_t)rng_below(&context->rng, lines); /* of the old stripe: all have about as many */
 	}
-	context->hand_bucket = b;
+	context->hand_line = line;
 	evict_free_garbage(round);
 }
 

@@ -8,8 +8,7 @@
 
 #include "server/store/cleaner/cleaner_internal.h"
 
-#define BUCKETS_PER_LOCK 64u /* a hit that meets the lock waits some ten microseconds at the most */
-#define BUCKETS_AHEAD 6u /* whose first objects are prefetched meanwhile */
+#define LINES_PER_LOCK 8u /* a hit that meets the lock waits some ten microseconds at the most */
 #define ITEMS_AHEAD 6u
 #define STEP_OBJECTS 64u /* released between two steps ... */
 #define STEP_RANKED 1024u /* ... and ranked */
@@ -98,7 +97,9 @@ static void gather_add(struct gather_round *round, struct item *item, uint64_t h
 	candidate->place = out->bins ? frugal_order(hash) : fidx_place_in(round->store->index, &key, round->table);
 	candidate->length = (uint32_t)seg_record_length(item->key_length, item->value_length);
 	candidate->extent = item_group(round->store, item) == GROUP_LARGE;
-	clf_features_pack(&item->features, round->now_ms, &entry->features);
+	const struct clf_features features = item_features(item);
+
+	clf_features_pack(&features, round->now_ms, &entry->features);
 	entry->score = score;
 	entry->fetched = item->state & ITEM_FETCHED ? 1 : 0;
 	item_ref(item);
@@ -114,9 +115,11 @@ static float gather_score(const struct gather_round *round, const struct item *i
 {
 	struct store *store = round->store;
 
+	const struct clf_features features = item_features(item);
+
 	if (!round->asked)
-		return clf_score(store->classifier, hash, &item->features);
-	const struct clf_object object = item_as_clf_object(store, item, hash, round->now_ms);
+		return clf_score(store->classifier, hash, &features);
+	const struct clf_object object = item_as_clf_object(store, item, &features, hash, round->now_ms);
 	return clf_worth(store->classifier, &object, round->now_ms);
 }
 
@@ -124,7 +127,7 @@ static void gather_consider(struct gather_round *round, struct stripe *stripe, s
 {
 	struct store *store = round->store;
 
-	if (!(item->state & ITEM_CANDIDATE) || item->state & ITEM_PLANNED ||
+	if (!(item->state & ITEM_CANDIDATE) || item->state & ITEM_PLANNED || !item_has_room_for_ref(item) ||
 	    !(round->groups & 1u << item_group(store, item)))
 		return;
 	candidate_unmark(store, stripe, item, &round->taken);
@@ -138,31 +141,39 @@ static void gather_consider(struct gather_round *round, struct stripe *stripe, s
 	gather_add(round, item, hash, score);
 }
 
-/* Visits some buckets from b on, in one hold of the stripe. Returns the next one, 0 after the last. Buckets that double
-   meanwhile move no unvisited object below b. */
-static uint32_t gather_buckets(struct gather_round *round, struct stripe *stripe, uint32_t b)
+static void gather_line(struct gather_round *round, struct stripe *stripe, uint32_t line)
 {
 	struct gathered *out = round->out;
 
-	lock_acquire(&stripe->lock);
-	uint32_t end = stripe->mask + 1;
-	if (end > b + BUCKETS_PER_LOCK)
-		end = b + BUCKETS_PER_LOCK;
-	for (; b < end && stripe->candidates > 0; b++) {
-		struct item *ahead = b + BUCKETS_AHEAD < end ? stripe_first(stripe, b + BUCKETS_AHEAD) : NULL;
+	for (unsigned link = 0; link < LINE_LINKS; link++) {
+		struct item *item = stripe_item(stripe, line, link);
 
-		if (ahead)
-			item_prefetch(ahead);
-		for (struct item *item = stripe_first(stripe, b); item; item = item_next(item))
-			if (out->count < out->room ||
-			    gather_set_room(round->store, out, out->room + out->room / 4 + 1024))
-				gather_consider(round, stripe, item);
+		if (item &&
+		    (out->count < out->room || gather_set_room(round->store, out, out->room + out->room / 4 + 1024)))
+			gather_consider(round, stripe, item);
 	}
-	uint32_t next = b > stripe->mask || stripe->candidates == 0 ? 0 : b;
+}
+
+/* Visits some lines from the position on, in one hold of the stripe. True: no candidate is left there, or those were
+   the last lines. A candidate that moves from one line to another between two holds may wait for the next plan. */
+static bool gather_lines(struct gather_round *round, struct stripe *stripe, struct line_position *at)
+{
+	bool last;
+
+	lock_acquire(&stripe->lock);
+	uint32_t line = position_line(at, stripe), end = line + LINES_PER_LOCK;
+	stripe_prefetch(stripe, line);
+	for (; line < end && line < stripe_lines(stripe) && stripe->candidates > 0; line++) {
+		if (line + 1 < end)
+			stripe_prefetch(stripe, line + 1);
+		gather_line(round, stripe, line);
+	}
+	last = line >= stripe_lines(stripe) || stripe->candidates == 0;
+	position_set(at, stripe, line);
 	lock_release(&stripe->lock);
 	candidate_settle(round->store, &round->taken);
 	pace_step(round->store);
-	return next;
+	return last;
 }
 
 /* ---- rank ------------------------------------------------------------------------------------ */
@@ -281,9 +292,10 @@ void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes
 		return;
 	for (uint32_t n = 0; n < store->stripe_count && out->bytes < most; n++) {
 		struct stripe *stripe = &store->stripes[cleaner->gather_stripe];
+		struct line_position at = { 0 };
 
-		for (uint32_t b = gather_buckets(&round, stripe, 0); b > 0;)
-			b = gather_buckets(&round, stripe, b);
+		while (!gather_lines(&round, stripe, &at))
+			;
 		cleaner->gather_stripe = (cleaner->gather_stripe + 1) % store->stripe_count;
 	}
 	atomic_store_explicit(&store->planned_bytes, out->item_bytes, memory_order_relaxed);

@@ -181,7 +181,7 @@ static bool has_room(struct store *store, uint64_t bytes)
  * might be the key's all the same, losing the object costs less than a doubt. Under -M nothing is lost for a doubt. In a
  * segment of bins there is no record of the key, by the kills that were saved, or one that is equal.
  */
-static bool may_link(struct store *store, const struct stripe *stripe, uint64_t hash, struct item *item)
+static bool may_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
@@ -209,8 +209,8 @@ static struct item *item_from_saved(struct item_loader *loader, const struct sav
 	if (!item)
 		return NULL;
 	memcpy(item_value(item), key + saved->key_length, saved->value_length);
-	item->cas = saved->cas;
-	item->features = saved->features;
+	item_set_cas(item, saved->cas);
+	item_set_features(item, &saved->features);
 	item->state = saved->state & (ITEM_CLOCK | ITEM_FETCHED);
 	if (extra) {
 		item_extra(item)->shown_cas = saved->shown_cas;
@@ -236,8 +236,7 @@ static void load_item(struct store *store, const struct saved_item *saved, const
 		return;
 	}
 	lock_acquire(&stripe->lock);
-	if (may_link(store, stripe, hash, item)) {
-		stripe_link(store, stripe, hash, item);
+	if (may_link(store, stripe, hash, item) && stripe_link(store, stripe, hash, item)) {
 		if (saved->state & ITEM_CANDIDATE && store->classifier && !item_marked(item))
 			candidate_set(store, stripe, item);
 		item = NULL;

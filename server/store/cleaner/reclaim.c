@@ -75,7 +75,7 @@ struct item *reclaim_item(struct reclaim_walk *walk, const struct seg_record *re
 	if (reclaim_worth_keeping(walk, record))
 		item = item_from_record(&walk->store->cleaner->context, record, walk->written_ms);
 	if (item && walk->asked)
-		item->features = walk->again;
+		item_set_features(item, &walk->again);
 	return item;
 }
 
@@ -87,16 +87,18 @@ void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t 
 	}
 }
 
-void reclaim_link(struct reclaim_walk *walk, struct stripe *stripe, struct item *item, unsigned clock)
+bool reclaim_link(struct reclaim_walk *walk, struct stripe *stripe, struct item *item, unsigned clock)
 {
 	struct store *store = walk->store;
 
+	if (!stripe_link(store, stripe, walk->hash, item))
+		return false;
 	item_set_clock(item, clock);
-	stripe_link(store, stripe, walk->hash, item);
 	if (clf_asks_at_eviction(store->classifier))
 		candidate_set(store, stripe, item); /* it was offered, and admitted */
 	candidate_score(store, stripe, walk->hash, item);
 	walk->reinserted++;
+	return true;
 }
 
 bool reclaim_walk_fails(struct reclaim_walk *walk)
@@ -130,8 +132,7 @@ static bool reclaim_object(struct reclaim_walk *walk, uint64_t offset, bool is_e
 	} else if (live) {
 		if (there) {
 			copy_becomes_original(store, stripe, walk->hash, there);
-		} else if (item) {
-			reclaim_link(walk, stripe, item, walk->match.clock);
+		} else if (item && reclaim_link(walk, stripe, item, walk->match.clock)) {
 			item = NULL;
 		} else {
 			walk->dropped++;
@@ -172,7 +173,7 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 	if (walk->kept)
 		item = item_from_record(&walk->store->cleaner->context, record, walk->written_ms);
 	if (item && walk->asked)
-		item->features = walk->again;
+		item_set_features(item, &walk->again);
 	(void)reclaim_object(walk, offset, is_extent, record, true, item);
 	return true;
 }

@@ -57,9 +57,8 @@ static void take_back(struct reclaim_walk *walk, struct stripe *stripe, const st
 	frugal_key_of(store->frugal, record->hash, &key);
 	lock_acquire(&stripe->lock);
 	if (!stripe_find(stripe, record->hash, record->key, record->key_length) &&
-	    frugal_is_true(store->frugal, &key, &at, since)) {
+	    frugal_is_true(store->frugal, &key, &at, since) && reclaim_link(walk, stripe, item, 1)) {
 		item->state |= ITEM_KEPT;
-		reclaim_link(walk, stripe, item, 1);
 		taken = true;
 		fault_kill(FAULT_killed_in_reclaim);
 	}

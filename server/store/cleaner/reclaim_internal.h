@@ -33,8 +33,9 @@ struct item *reclaim_item(struct reclaim_walk *walk, const struct seg_record *re
 /* The flash object of a clean copy goes, and the copy becomes the object itself. Without effect on other items. The stripe is
    held. */
 void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
-/* Links an item that goes back into DRAM. Takes it over. The stripe is held. */
-void reclaim_link(struct reclaim_walk *walk, struct stripe *stripe, struct item *item, unsigned clock);
+/* Links an item that goes back into DRAM, and takes it over. False: there was no memory, and nothing has changed. The stripe is
+   held. */
+FS_MUST_CHECK bool reclaim_link(struct reclaim_walk *walk, struct stripe *stripe, struct item *item, unsigned clock);
 /* At fault points: true if the walk is to end here, as if the rest could not be read. */
 FS_MUST_CHECK bool reclaim_walk_fails(struct reclaim_walk *walk);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Samples of live objects (server/store/sample.h). The keeper takes the objects of some buckets of random stripes, each in
- * a short hold; an object's weight is the stripe's number of buckets for each one that is looked at. The
+ * Samples of live objects (server/store/sample.h). The keeper takes the objects of some lines of random stripes, each in
+ * a short hold; an object's weight is the stripe's number of lines for each one that is looked at. The
  * cleaner picks a slot at random and reads its record, when it has nothing else to do.
  */
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/state/id_times.h"
 
 #define DRAM_PAUSE_MS 50u
-#define DRAM_BUCKETS (SAMPLE_DRAM_PER_S * DRAM_PAUSE_MS / 1000) /* at a time; they hold about one object each */
-#define DRAM_ROOM (4 * DRAM_BUCKETS) /* objects in them */
+#define DRAM_LINES (SAMPLE_DRAM_PER_S * DRAM_PAUSE_MS / 1000 / 8) /* at a time; they hold about eight objects each */
+#define DRAM_ROOM (DRAM_LINES * LINE_LINKS) /* objects in them */
 #define DRAM_STRIPES 256u /* looked at at a time, at the most: most of them are empty in a small cache */
 #define FLASH_TRIES 64u /* slots that are looked at for one that is used */
 
@@ -70,37 +70,39 @@ static void copy_item(struct copied *copy, const struct item *item, double weigh
 					       .key_length = item->key_length,
 					       .value_length = item->value_length,
 					       .bytes = (uint32_t)item_cost(item),
-					       .idle_seconds = item_idle_seconds(&item->features, now_ms),
+					       .idle_seconds = item_idle_seconds(item->accessed_ms, now_ms),
 					       .weight = weight };
 	copy->expiry = item->expiry;
 	copy->id = item->cas;
 	memcpy(copy->key, item_key(item), item->key_length);
 }
 
-/* Copies the objects of some buckets, at most `most`. Returns their number; *looked_at is the number of buckets. */
-static unsigned copy_buckets(struct store *store, struct stripe *stripe, uint64_t now_ms, uint32_t most,
-			     uint32_t *looked_at)
+/* Copies the objects of some lines, at most DRAM_LINES. Returns their number; *looked_at is the number of lines. */
+static unsigned copy_lines(struct store *store, struct stripe *stripe, uint64_t now_ms, uint32_t *looked_at)
 {
 	struct samples *samples = store->samples;
 	struct store_context *context = &store->keeper->context;
 	unsigned count = 0;
 
 	lock_acquire(&stripe->lock);
-	uint32_t buckets = stripe->mask + 1, b = (uint32_t)rng_below(&context->rng, buckets);
-	*looked_at = buckets < most ? buckets : most;
-	for (uint32_t n = 0; n < *looked_at; n++, b = (b + 1) % buckets)
-		for (struct item *item = stripe_first(stripe, b); item && count < DRAM_ROOM; item = item_next(item))
-			if (!(item->state & ITEM_CLEAN))
-				copy_item(&samples->copies[count++], item, (double)buckets / *looked_at, now_ms);
+	uint32_t lines = stripe_lines(stripe), line = (uint32_t)rng_below(&context->rng, lines);
+	*looked_at = lines < DRAM_LINES ? lines : DRAM_LINES;
+	for (uint32_t n = 0; n < *looked_at; n++, line = (line + 1) % lines)
+		for (unsigned link = 0; link < LINE_LINKS; link++) {
+			const struct item *item = stripe_item(stripe, line, link);
+
+			if (item && !(item->state & ITEM_CLEAN))
+				copy_item(&samples->copies[count++], item, (double)lines / *looked_at, now_ms);
+		}
 	lock_release(&stripe->lock);
 	return count;
 }
 
-/* Returns the buckets that were looked at. */
-static uint32_t sample_stripe(struct store *store, struct stripe *stripe, uint64_t now_ms, uint32_t most)
+/* Returns the lines that were looked at. */
+static uint32_t sample_stripe(struct store *store, struct stripe *stripe, uint64_t now_ms)
 {
 	uint32_t looked_at;
-	unsigned count = copy_buckets(store, stripe, now_ms, most, &looked_at);
+	unsigned count = copy_lines(store, stripe, now_ms, &looked_at);
 
 	for (unsigned i = 0; i < count; i++) {
 		struct copied *copy = &store->samples->copies[i];
@@ -110,12 +112,12 @@ static uint32_t sample_stripe(struct store *store, struct stripe *stripe, uint64
 	return looked_at;
 }
 
-/* Stripes are chosen one after the other until enough buckets were looked at, so that each has the same chance at each
+/* Stripes are chosen one after the other until enough lines were looked at, so that each has the same chance at each
    choice. */
 void samples_dram_step(struct store *store, uint64_t now_ms)
 {
 	struct samples *samples = store->samples;
-	uint32_t left = DRAM_BUCKETS;
+	uint32_t left = DRAM_LINES;
 
 	if (!samples || now_ms < samples->dram_due_ms)
 		return;
@@ -127,7 +129,7 @@ void samples_dram_step(struct store *store, uint64_t now_ms)
 
 		if (atomic_load_explicit(&stripe->count, memory_order_relaxed) == 0)
 			continue;
-		looked_at = sample_stripe(store, stripe, now_ms, DRAM_BUCKETS);
+		looked_at = sample_stripe(store, stripe, now_ms);
 		left -= looked_at < left ? looked_at : left;
 	}
 }
@@ -178,7 +180,7 @@ static void give_record(struct store *store, const struct fidx_picked *picked, c
 					.read_on_flash = picked->match.read_on_flash,
 					.value_length = record->value_length,
 					.bytes = (uint32_t)seg_record_length(record->key_length, record->value_length),
-					.idle_seconds = item_idle_seconds(&features, now_us / 1000),
+					.idle_seconds = item_idle_seconds(features.accessed_ms, now_us / 1000),
 					.weight = 1 };
 	sample_give(store, &object, record->expiry, record->cas, now_us);
 }

@@ -2,7 +2,7 @@
 /*
  * The stop: candidates that fill free segments go to flash by the cleaner's own means, and all other objects into the
  * file, the last used first, until the deadline. No other thread runs any more, and the store serves nothing afterwards, so
- * objects leave their chains for lists by age: that takes no memory.
+ * a list of a stripe's objects by age takes the place of its table, and about as much memory.
  *
  * The file leaves room for what is written behind it: the counts, and the state of the flash, which is worth more. When
  * the file system is full all the same, as others write too, the file is cut back until there is room for both.
@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "server/store/cleaner/cleaner_internal.h"
@@ -43,8 +44,16 @@ struct item_saver {
 	struct save_mark *marks; /* one for each part of objects */
 	uint64_t saved, saved_bytes, synced_bytes, of_bytes;
 	uint64_t lost; /* objects */
-	struct item *ages[AGES]; /* chained by next */
+	struct aged *stripes; /* of all */
 };
+
+/* The objects of a stripe that are not written yet, by age. */
+struct aged {
+	uint64_t *items; /* count of them: AGE_SHIFT bits of address, then the age */
+	uint32_t count, at; /* at: the first that is not written */
+};
+
+#define AGE_SHIFT 56
 
 /* Is the time for saving over? */
 static bool end_is_near(const struct store *store, const struct store_end *end)
@@ -84,7 +93,7 @@ static void save_segments(struct store *store, const struct store_end *end)
 /* Returns a number that rises with the time since the object was written or read. */
 static unsigned age_of(const struct item *item, uint64_t now_ms)
 {
-	uint32_t since = (uint32_t)now_ms - item->features.accessed_ms;
+	uint32_t since = (uint32_t)now_ms - item->accessed_ms;
 	unsigned octave;
 
 	if (since > UINT32_MAX - ITEM_CLOCKS_APART_MS)
@@ -95,38 +104,82 @@ static unsigned age_of(const struct item *item, uint64_t now_ms)
 	return (octave - 1) * 4 + (since >> (octave - 2) & 3);
 }
 
-/* Takes all objects out of their stripes. Those that nobody may see, or that are on flash too, go. */
+/* Takes an object out of its stripe. One that nobody may see, or that is on flash too, goes. */
+static void take_item(struct item_saver *saver, struct stripe *stripe, struct aged *aged, struct item *item,
+		      uint64_t now_us)
+{
+	struct store *store = saver->store;
+	uint8_t state = item->state;
+
+	must(!(state & ITEM_PLANNED));
+	stripe_unlink(store, stripe, store_hash(store, item_key(item), item->key_length), item);
+	if (state & ITEM_CLEAN || !store_alive(store, item->expiry, item->cas, store_now_seconds(store, now_us))) {
+		item_release(&store->keeper->context, item);
+		return;
+	}
+	if (!aged->items) { /* no memory for the list */
+		item_release(&store->keeper->context, item);
+		saver->lost++;
+		return;
+	}
+	item->state |= state & ITEM_CANDIDATE; /* for the file alone */
+	must((uintptr_t)item >> AGE_SHIFT == 0);
+	aged->items[aged->count++] = (uint64_t)age_of(item, now_us / 1000) << AGE_SHIFT | (uintptr_t)item;
+	saver->of_bytes += saved_bytes(item->key_length, item->value_length);
+}
+
+static int by_age(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a >> AGE_SHIFT, y = *(const uint64_t *)b >> AGE_SHIFT;
+
+	return (x > y) - (x < y);
+}
+
+/* Takes all objects out of a stripe, whose table goes. */
+static void sort_stripe(struct item_saver *saver, struct stripe *stripe, struct aged *aged, uint64_t now_us)
+{
+	uint32_t count = atomic_load_explicit(&stripe->count, memory_order_relaxed);
+
+	lock_acquire(&stripe->lock);
+	aged->items = count > 0 ? mem_alloc(count * sizeof(*aged->items)) : NULL;
+	for (uint32_t line = 0; line < stripe_lines(stripe); line++) {
+		stripe_prefetch(stripe, line + 1);
+		for (unsigned link = 0; link < LINE_LINKS; link++) {
+			struct item *item = stripe_item(stripe, line, link);
+
+			if (item)
+				take_item(saver, stripe, aged, item, now_us);
+		}
+	}
+	stripe_shrink(saver->store, stripe);
+	lock_release(&stripe->lock);
+	if (aged->count > 1)
+		qsort(aged->items, aged->count, sizeof(*aged->items), by_age);
+}
+
 static void sort_items(struct item_saver *saver)
 {
 	struct store *store = saver->store;
-	struct store_context *context = &store->keeper->context;
 	uint64_t now_us = clk_now_us(store->clock);
-	uint32_t now_seconds = store_now_seconds(store, now_us);
 
-	for (uint32_t n = 0; n < store->stripe_count; n++) {
-		struct stripe *stripe = &store->stripes[n];
+	for (uint32_t n = 0; n < store->stripe_count; n++)
+		sort_stripe(saver, &store->stripes[n], &saver->stripes[n], now_us);
+}
 
-		lock_acquire(&stripe->lock);
-		for (uint32_t b = 0; b <= stripe->mask; b++) {
-			struct item *item;
+/* Returns the stripe's next object of this age; NULL: there is no further one. */
+static struct item *next_of_age(struct aged *aged, unsigned age)
+{
+	uint64_t entry;
 
-			while ((item = stripe_first(stripe, b))) {
-				uint8_t state = item->state;
-
-				must(!(state & ITEM_PLANNED));
-				stripe_unlink(store, stripe, store_hash(store, item_key(item), item->key_length), item);
-				if (state & ITEM_CLEAN || !store_alive(store, item->expiry, item->cas, now_seconds)) {
-					item_release(context, item);
-					continue;
-				}
-				item->state |= state & ITEM_CANDIDATE; /* for the file alone */
-				link_set(&item->next, saver->ages[age_of(item, now_us / 1000)]);
-				saver->ages[age_of(item, now_us / 1000)] = item;
-				saver->of_bytes += saved_bytes(item->key_length, item->value_length);
-			}
-		}
-		lock_release(&stripe->lock);
+	if (aged->at < aged->count && aged->items[aged->at] >> AGE_SHIFT <= age) {
+		entry = aged->items[aged->at++];
+		return (struct item *)(uintptr_t)(entry & ((1ull << AGE_SHIFT) - 1));
 	}
+	if (aged->at == aged->count) {
+		mem_free(aged->items);
+		*aged = (struct aged){ 0 };
+	}
+	return NULL;
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -203,7 +256,7 @@ static void put_item(struct item_saver *saver, struct item *item)
 				    .value_length = item->value_length,
 				    .client_flags = item_client_flags(item),
 				    .expiry = item->expiry,
-				    .features = item->features,
+				    .features = item_features(item),
 				    .key_length = item->key_length,
 				    .state = item->state & SAVED_STATE };
 	uint64_t bytes = saved_bytes(item->key_length, item->value_length);
@@ -213,7 +266,7 @@ static void put_item(struct item_saver *saver, struct item *item)
 		saver->lost++;
 		return;
 	}
-	if (item->has_extra) {
+	if (item_has_extra(item)) {
 		saved.shown_cas = item_extra(item)->shown_cas;
 		saved.marks = item_extra(item)->marks;
 	}
@@ -235,12 +288,11 @@ static void put_items(struct item_saver *saver)
 	uint32_t number = UINT32_MAX;
 	bool over = false;
 
-	for (unsigned age = 0; age < AGES; age++) {
+	for (uint64_t n = 0; n < (uint64_t)AGES * saver->store->stripe_count; n++) {
+		struct aged *aged = &saver->stripes[n % saver->store->stripe_count];
 		struct item *item;
 
-		while ((item = saver->ages[age])) {
-			saver->ages[age] = item_next(item);
-			link_set(&item->next, NULL);
+		while ((item = next_of_age(aged, (unsigned)(n / saver->store->stripe_count)))) {
 			if (number != saver->number) { /* once for each part */
 				over = over || saver->full || end_is_near(saver->store, saver->end) ||
 				       !parts_healthy(saver->writer);
@@ -332,6 +384,7 @@ static int save_file(struct item_saver *saver, const char *path)
 	parts_put(saver->writer, PARTS_ITEMS_HEAD, 0, &head, sizeof(head));
 	if (head.classifier)
 		clf_save(saver->store->classifier, saver->writer);
+	saver->stripes = mem_must_zalloc(saver->store->stripe_count * sizeof(*saver->stripes));
 	sort_items(saver);
 	/* Two parts in a row have more than one part's bytes. */
 	saver->marks = mem_must_zalloc((2 * saver->of_bytes / SAVED_CHUNK_BYTES + 3) * sizeof(*saver->marks));
@@ -367,6 +420,7 @@ bool store_save_items(struct store *store, const struct store_end *end)
 	result = save_file(&saver, path);
 	mem_free(saver.bytes);
 	mem_free(saver.marks);
+	mem_free(saver.stripes);
 	if (result != FS_OK) {
 		log_warn("memory: its objects can't be saved in %s: %s", store->config.state_dir,
 			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));

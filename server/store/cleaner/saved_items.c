@@ -12,7 +12,7 @@
 
 #define FILE_SUFFIX ".items"
 #define DAEMON_SEED 0x6461656d6f6eull
-#define CAS_MOST (1ull << 63)
+#define CAS_MOST (ITEM_CAS_MAX + 1)
 
 static const struct {
 	const char *word, *text;

@@ -19,7 +19,8 @@ void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, 
 	lock_assert_held(&stripe->lock);
 	if (clf_asks_at_eviction(store->classifier) || !candidate_eligible(store, item))
 		return;
-	float score = clf_score(store->classifier, hash, &item->features);
+	const struct clf_features features = item_features(item);
+	float score = clf_score(store->classifier, hash, &features);
 
 	if (score >= 0)
 		candidate_set(store, stripe, item);
@@ -27,17 +28,19 @@ void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, 
 		candidate_clear(store, stripe, item);
 }
 
-struct clf_object item_as_clf_object(const struct store *store, const struct item *item, uint64_t hash, uint64_t now_ms)
+struct clf_object item_as_clf_object(const struct store *store, const struct item *item,
+				     const struct clf_features *features, uint64_t hash, uint64_t now_ms)
 {
 	return (struct clf_object){ .hash = hash,
-				    .features = &item->features,
+				    .features = features,
 				    .record_bytes = item_record_bytes(item),
 				    .ttl_seconds = store_ttl(item->expiry, store_now_seconds(store, now_ms * 1000)) };
 }
 
 bool candidate_offer(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item, uint64_t now_ms)
 {
-	const struct clf_object object = item_as_clf_object(store, item, hash, now_ms);
+	const struct clf_features features = item_features(item);
+	const struct clf_object object = item_as_clf_object(store, item, &features, hash, now_ms);
 
 	lock_assert_held(&stripe->lock);
 	if (item->state & ITEM_CANDIDATE)

@@ -8,7 +8,7 @@
  * each they lay in 527 MB.
  *
  * After -m was lowered, a pass waits until items are within the new limit and moves all small objects; for holes it
- * starts at once and moves objects of the sparse classes alone.
+ * starts at once and moves objects of the sparse classes alone. Tables move likewise, as stripes grow out of their sizes.
  *
  * The keeper moves an object under its stripe, while only the table refers to it. It does so in steps.
  */
@@ -16,7 +16,7 @@
 
 #include "server/store/dram/dram_internal.h"
 
-#define BUCKETS_PER_LOCK 16u
+#define LINES_PER_LOCK 2u
 #define STEP_OBJECTS 2048u /* between looks at other duties */
 #define CALM_SHARE 64 /* of -m: a pass is calm if less was set during it */
 #define REST 8 /* times the last pass's length between it and the next one for holes */
@@ -31,28 +31,48 @@ static bool compaction_can_move(const struct compaction *compaction, const struc
 	       atomic_load_explicit(&item->refs, memory_order_acquire) == 1;
 }
 
-static uint32_t compact_buckets(struct store *store, const struct compaction *compaction, struct stripe *stripe,
-				uint32_t b, unsigned *met)
+static void compact_item(const struct compaction *compaction, struct stripe *stripe, uint32_t line, unsigned link,
+			 struct item *item)
 {
-	lock_acquire(&stripe->lock);
-	uint32_t end = stripe->mask + 1 < b + BUCKETS_PER_LOCK ? stripe->mask + 1 : b + BUCKETS_PER_LOCK;
-	for (; b < end; b++) {
-		struct item_link *link = &stripe->buckets[b];
+	if (compaction_can_move(compaction, item))
+		stripe_moved(stripe, line, link, mem_move(item, item_allocated_bytes(item)));
+}
 
-		for (struct item *item; (item = link_get(link)); link = &item->next) {
-			if (compaction_can_move(compaction, item)) {
-				item = mem_move(item, item_allocated_bytes(item));
-				link_set(link, item);
-			}
-			++*met;
+/* The stripe's table is small memory as well, of whose sizes others have grown out. */
+static void compact_table(const struct compaction *compaction, struct stripe *stripe)
+{
+	unsigned class = mem_class((uint64_t)stripe_lines(stripe) * sizeof(struct link_line));
+
+	if (class < MEM_CLASSES && compaction->moves[class])
+		stripe_move_table(stripe);
+}
+
+/* Visits some lines. True: those were the stripe's last. */
+static bool compact_lines(struct store *store, struct compaction *compaction, struct stripe *stripe, unsigned *met)
+{
+	bool last;
+
+	lock_acquire(&stripe->lock);
+	uint32_t line = position_line(&compaction->at, stripe), end = line + LINES_PER_LOCK;
+	for (; line < end && line < stripe_lines(stripe); line++) {
+		stripe_prefetch(stripe, line);
+		for (unsigned link = 0; link < LINE_LINKS; link++) {
+			struct item *item = stripe_item(stripe, line, link);
+
+			if (item)
+				compact_item(compaction, stripe, line, link, item);
+			*met += item != NULL;
 		}
-		++*met; /* empty chains take time too */
+		++*met; /* empty lines take time too */
 	}
-	if (end > stripe->mask && !crawl_is_in(store, compaction->stripe))
+	last = line >= stripe_lines(stripe);
+	if (last) {
 		stripe_shrink(store, stripe);
-	end = stripe->mask + 1;
+		compact_table(compaction, stripe);
+	}
+	position_set(&compaction->at, stripe, last ? 0 : line);
 	lock_release(&stripe->lock);
-	return b < end ? b : 0;
+	return last;
 }
 
 /* number: the pass's, if it was asked for; the last such one's, if it begins because of holes. */
@@ -67,7 +87,8 @@ static void compaction_begin(struct store *store, struct compaction *compaction,
 	compaction->item_bytes = atomic_load_explicit(&store->item_bytes, memory_order_relaxed);
 	compaction->holes = mem_holes(sparse);
 	compaction->started = number;
-	compaction->stripe = compaction->bucket = 0;
+	compaction->stripe = 0;
+	compaction->at = (struct line_position){ 0 };
 }
 
 /* The holes that a calm pass leaves are unavoidable, because each class has some partly used pages. */
@@ -138,10 +159,7 @@ bool keeper_compact(struct store *store, uint64_t now_ms)
 		compaction_begin(store, compaction, atomic_load(&compaction->asked));
 	}
 	while (met < STEP_OBJECTS && compaction->stripe < store->stripe_count) {
-		compaction->bucket = compact_buckets(store, compaction, &store->stripes[compaction->stripe],
-						     compaction->bucket, &met);
-		if (compaction->bucket == 0)
-			compaction->stripe++;
+		compaction->stripe += compact_lines(store, compaction, &store->stripes[compaction->stripe], &met);
 	}
 	if (compaction->stripe == store->stripe_count)
 		compaction_end(store, compaction);

@@ -144,16 +144,6 @@ static bool copies_take_oldest(struct copies *copies, uint64_t *hash)
 	return any;
 }
 
-/* The clean copy with this hash, whatever its key; NULL: there is none. Stripe held. */
-static struct item *copy_find(struct store *store, const struct stripe *stripe, uint64_t hash)
-{
-	struct item *item = stripe_first(stripe, stripe_bucket(hash, stripe->mask));
-
-	while (item && !(item->state & ITEM_CLEAN && store_hash(store, item_key(item), item->key_length) == hash))
-		item = item_next(item);
-	return item;
-}
-
 /* Drops the oldest copy of the queue, or gives it its second chance. False: the queue is empty. */
 static bool copies_drop_oldest(struct store_context *context)
 {
@@ -167,7 +157,7 @@ static bool copies_drop_oldest(struct store_context *context)
 		return false;
 	stripe = store_stripe(store, hash);
 	lock_acquire(&stripe->lock);
-	item = copy_find(store, stripe, hash);
+	item = stripe_find_copy(store, stripe, hash);
 	again = item && item_clock(item) > 0 && copies_note(store, hash);
 	if (again)
 		item_set_clock(item, 0);

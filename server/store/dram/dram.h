@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects in DRAM, for the rooms above: items (item.c), the account of -m (memory.c), the tables of the stripes
- * (table.c), candidates for flash (candidate.c), size classes (classes.h), and compaction (compact.c). Nothing here
- * does I/O.
+ * Objects in DRAM, for the rooms above: items (item.h, item.c), the account of -m (memory.c), the stripes (stripes.c) and
+ * their tables (table.h), candidates for flash (candidate.c), size classes (classes.h), and compaction (compact.c).
+ * Nothing here does I/O.
  */
 #ifndef FS_STORE_DRAM_H
 #define FS_STORE_DRAM_H
@@ -10,34 +10,49 @@
 #include "base/error.h"
 #include "server/store/dram/classes.h"
 #include "server/store/dram/item.h"
+#include "server/store/dram/table.h"
 #include "server/store/state/state.h"
 
 /* ---- item.c: items ----------------------------------------------------------------------------- */
 
 /* Adds the cost of a new item of so many bytes to the context's account. For item_make alone. */
 void item_account_made(struct store_context *context, size_t bytes);
-
-/* Does what item_new does, with extra_bytes (0, or sizeof(struct item_extra)) of zeros behind the header. Inline, as
-   each set makes an item. */
-static inline struct item *item_make(struct store_context *context, const char *key, size_t key_length,
-				     uint32_t client_flags, uint32_t expiry, uint64_t value_length, size_t extra_bytes)
+/* Frees new memory that no link can lead to. For item_has_address alone. */
+FS_MUST_CHECK bool item_learn_address(struct item *item);
+/* Can a link lead to this new memory? Otherwise it is freed. */
+static inline bool item_has_address(struct item *item)
 {
-	size_t bytes = item_bytes_for(key_length, client_flags, value_length) + extra_bytes;
+	debug_must((uintptr_t)item % 16 == 0);
+	return __builtin_expect(address_is_known(item), 1) || item_learn_address(item);
+}
+
+/* Does what item_new does, for an item of this shape and of so many bytes (item_bytes). Inline, as each set makes an
+   item. */
+static inline struct item *item_make(struct store_context *context, enum item_shape shape, size_t bytes,
+				     const char *key, size_t key_length, uint32_t client_flags, uint32_t expiry,
+				     uint64_t value_length)
+{
 	struct item *item = mem_alloc(bytes);
+	char *at;
 
 	must(value_length <= ITEM_VALUE_MAX); /* -I, or a record's length */
-	if (!item)
+	if (!item || !item_has_address(item))
 		return NULL;
-	*item = (struct item){ .key_length = (uint8_t)key_length,
+	*item = (struct item){ .shape = shape & 7u,
+			       .key_length = (uint8_t)key_length,
 			       .refs = 1,
-			       .value_length = value_length & ITEM_VALUE_MAX,
-			       .has_flags = client_flags != 0,
-			       .has_extra = extra_bytes != 0,
+			       .value_length = (uint32_t)value_length,
 			       .expiry = expiry };
-	memset(item->data, 0, extra_bytes);
-	if (client_flags)
-		memcpy(item->data + extra_bytes, &client_flags, sizeof(client_flags));
-	memcpy(item->data + item_prefix_bytes(item), key, key_length);
+	at = item->data + item_parts_bytes[shape];
+	if (shape >= ITEM_READS)
+		memset(item->data, 0, sizeof(struct clf_reads));
+	if (shape >= ITEM_GAPS)
+		memset(item->data + sizeof(struct clf_reads), 0, sizeof(struct clf_gaps));
+	if (__builtin_expect(item_has_extra(item), 0))
+		*item_extra(item) = (struct item_extra){ 0 };
+	if (shape_has_flags(shape))
+		memcpy(at - sizeof(client_flags), &client_flags, sizeof(client_flags));
+	memcpy(at, key, key_length);
 	item_account_made(context, bytes);
 	return item;
 }
@@ -50,6 +65,17 @@ struct item *item_new(struct store_context *context, const char *key, size_t key
 /* Returns the same with room for marks and for an id of the client's, all zero. */
 struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 			    uint32_t expiry, uint64_t value_length);
+/* Returns the bytes of an item of the store, without extra. No lock. */
+static inline size_t store_item_bytes(const struct store *store, size_t key_length, uint32_t client_flags,
+				      uint64_t value_length)
+{
+	return item_bytes(item_shape_of(store->plain_shape, client_flags != 0, false), key_length, value_length);
+}
+/* Returns the bytes that an object on flash would take as an item. No lock. */
+static inline size_t record_item_bytes(const struct store *store, const struct seg_record *record)
+{
+	return store_item_bytes(store, record->key_length, record->client_flags, record->value_length);
+}
 /* Drops a reference, and frees the item with the last one; it is neither linked nor planned then. The context's
    thread, with or without a stripe held. */
 void item_release(struct store_context *context, struct item *item);
@@ -82,7 +108,7 @@ FS_MUST_CHECK bool memory_suffices(const struct store *store, uint64_t limit);
 /* Returns the sum of all parts of -m together, in bytes. Any thread. */
 uint64_t store_used_bytes(const struct store *store);
 
-/* ---- table.c: the DRAM table of one stripe (its lock held, unless said otherwise) -------------- */
+/* ---- stripes.c --------------------------------------------------------------------------------- */
 
 /* Makes all stripes, as many as -m and the tag suggest. FS_OK or FS_ENOMEM. To be called before other threads start. */
 FS_MUST_CHECK int stripes_init(struct store *store);
@@ -90,31 +116,8 @@ FS_MUST_CHECK int stripes_init(struct store *store);
 void stripes_fini(struct store *store);
 /* Returns the number of linked items. Any thread, no lock. */
 uint64_t store_dram_items(const struct store *store);
-/* Brings stripes, chains and first items of these hashes into the cache: see store_foresee. Takes each lock that is
-   free. */
+/* Brings stripes, lines and items of these hashes into the cache: see store_foresee. Takes each lock that is free. */
 void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count);
-/* Returns the bucket of a hash in a stripe whose mask this is or was. All keys of a stripe share tag bits, so other
-   bits of the hash choose the bucket. */
-static inline uint32_t stripe_bucket(uint64_t hash, uint32_t mask)
-{
-	return (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 32) & mask;
-}
-/* Returns the first item of a bucket of the stripe; NULL: it is empty. The stripe is held. */
-static inline struct item *stripe_first(const struct stripe *stripe, uint32_t bucket)
-{
-	return link_get(&stripe->buckets[bucket]);
-}
-/* Halves the number of buckets of a stripe again and again while it has few objects for them. Objects of the upper half
-   move to the lower half, so no crawl may be in the stripe. Keeper. */
-void stripe_shrink(struct store *store, struct stripe *stripe);
-/* Returns the key's item; NULL: there is none. */
-struct item *stripe_find(const struct stripe *stripe, uint64_t hash, const char *key, size_t key_length);
-/* Links an item whose key is not there. The table takes over the caller's reference. May double the buckets. */
-void stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
-/* Takes a linked item out; the table's reference passes to the caller. It is no candidate any more. */
-void stripe_unlink(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item);
-/* Puts new in the place of old, both of one key: links new and unlinks old as above. */
-void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, struct item *old, struct item *new);
 
 /* ---- items whose records are in segments of bins --------------------------------------------- */
 

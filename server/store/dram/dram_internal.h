@@ -12,7 +12,8 @@ struct compaction {
 	bool waiting, running; /* waiting: for eviction to do its part */
 	uint64_t since_ms; /* when it began to wait */
 	bool moves[MEM_CLASSES]; /* the pass moves objects of these classes */
-	uint32_t stripe, bucket; /* the next ones to look at */
+	uint32_t stripe; /* the next one to look at */
+	struct line_position at; /* in it */
 	uint64_t began_ms, ended_ms; /* of the last pass, or of the one under way */
 	uint64_t allocated, holes; /* allocated_bytes, and bytes of holes, when it began */
 	int64_t item_bytes; /* item_bytes when it began */

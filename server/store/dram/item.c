@@ -2,6 +2,14 @@
 /* Items are made and released here, and their cost is added to the context's account. */
 #include "server/store/dram/dram.h"
 
+_Static_assert(sizeof(struct clf_reads) + sizeof(struct clf_gaps) == 7 && sizeof(struct item_extra) == 9,
+	       "the parts are as large as the table says");
+
+const uint8_t item_parts_bytes[] = {
+	[ITEM_BARE] = 0,         [ITEM_BARE_FLAGS] = 4, [ITEM_READS] = 4,       [ITEM_READS_FLAGS] = 8,
+	[ITEM_READS_EXTRA] = 17, [ITEM_GAPS] = 7,       [ITEM_GAPS_FLAGS] = 11, [ITEM_GAPS_EXTRA] = 20
+};
+
 #define MEMCACHED_HEADER 56 /* its header, and the id: it counts them against -I */
 
 bool store_too_large(const struct store *store, size_t key_length, uint64_t value_length)
@@ -46,16 +54,31 @@ static void item_account_released(struct store_context *context, size_t bytes)
 		context_settle(context);
 }
 
+bool item_learn_address(struct item *item)
+{
+	bool learned = address_learn(item);
+
+	if (!learned)
+		mem_free(item);
+	return learned;
+}
+
 struct item *item_new(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 		      uint32_t expiry, uint64_t value_length)
 {
-	return item_make(context, key, key_length, client_flags, expiry, value_length, 0);
+	enum item_shape shape = item_shape_of(context->store->plain_shape, client_flags != 0, false);
+
+	return item_make(context, shape, item_bytes(shape, key_length, value_length), key, key_length, client_flags,
+			 expiry, value_length);
 }
 
 struct item *item_new_extra(struct store_context *context, const char *key, size_t key_length, uint32_t client_flags,
 			    uint32_t expiry, uint64_t value_length)
 {
-	return item_make(context, key, key_length, client_flags, expiry, value_length, sizeof(struct item_extra));
+	enum item_shape shape = item_shape_of(context->store->plain_shape, client_flags != 0, true);
+
+	return item_make(context, shape, item_bytes(shape, key_length, value_length), key, key_length, client_flags,
+			 expiry, value_length);
 }
 
 /* Apart from item_release, so that the many releases that free nothing save no registers. */
@@ -79,13 +102,15 @@ struct item *item_from_record(struct store_context *context, const struct seg_re
 	struct item *item = item_new(context, record->key, record->key_length, record->client_flags, record->expiry,
 				     record->value_length);
 	struct clf_features_packed packed;
+	struct clf_features features;
 
 	if (!item)
 		return NULL;
 	memcpy(item_value(item), record->value, record->value_length);
 	memcpy(&packed, record->features, sizeof(packed));
-	clf_features_unpack(&packed, packed_ms, &item->features);
-	item->cas = record->cas;
+	clf_features_unpack(&packed, packed_ms, &features);
+	item_set_features(item, &features);
+	item->cas = record->cas & ITEM_CAS_MAX; /* whatever the flash holds */
 	if (record->item_flags & 1)
 		item->state |= ITEM_FETCHED;
 	return item;

@@ -127,7 +127,7 @@ void store_get_status(struct store *store, struct store_status *out)
 	out->dram_bytes = status_at_least_zero(atomic_load(&store->item_bytes));
 	out->dram_table_bytes = atomic_load(&store->table_bytes);
 	out->dram_budget = store_item_budget(store);
-	out->hash_buckets = out->dram_table_bytes / sizeof(struct item_link);
+	out->hash_buckets = out->dram_table_bytes / sizeof(struct link_line) * LINE_LINKS;
 	out->curr_items = out->dram_items;
 	out->curr_bytes = out->dram_bytes;
 	out->plan_bytes = atomic_load(&store->plan_bytes);

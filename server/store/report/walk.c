@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A walk over all objects. In DRAM it copies the objects of some buckets under their stripe, and shows them once the
+ * A walk over all objects. In DRAM it copies the objects of some lines under their stripe, and shows them once the
  * stripe is released. On flash it reads each segment with large reads. An object is live if a slot leads to its
  * record; then DRAM has no newer one, because a change of an object clears its slots in the same critical section. The
  * segment is pinned while it is read, but not while an object is shown. If it is reclaimed meanwhile, its objects have
@@ -15,8 +15,8 @@
 #include "server/store/state/bins.h"
 #include "server/store/state/bins_search.h"
 
-#define BUCKETS_PER_LOCK 64u
-/* Room for the copies of one hold; grows when a bucket needs more. */
+#define LINES_PER_LOCK 8u
+/* Room for the copies of one hold; grows when a line needs more. */
 #ifdef FS_DEBUG
 #define COPIES_BYTES 512u /* small, so that tests see it full and growing */
 #else
@@ -63,50 +63,55 @@ static int64_t walk_wall_expiry(const struct store *store, uint32_t expiry)
 
 /* ---- the objects of a stripe ----------------------------------------------------------------- */
 
+/* Meets an item; NULL: the line ends. False: there is no room, and the line will be met again. Stripe held. */
+typedef bool meet_function(void *context, struct item *item);
+
 /*
- * The progress of a scan of a stripe. The stripe's buckets may double or halve between two holds. So that each object
- * is met once, a scan meets all objects together that belong in one bucket by the mask of its first hold. After a
- * doubling they are in the buckets whose numbers share that mask's low bits; after a halving they share a bucket with
- * others.
+ * The progress of a scan of a stripe. Links move, and the table may get another size between two holds. So that each
+ * object is met once, a scan meets all objects together that have one own line by the shape of the first hold. By
+ * another shape these are some lines that follow each other, and the first and the last of these have other objects too.
  */
 struct scan {
 	const struct store *store;
 	struct stripe *stripe;
-	uint32_t bucket, mask; /* the next bucket by the mask of the first hold; that mask */
-	bool begun;
+	uint32_t line, shape; /* the next own line by the shape of the first hold; that shape, 0 before */
+	meet_function *meet;
+	void *context;
 };
 
-/* Meets an item; NULL: the bucket ends. False: there is no room, and the bucket will be met again. Stripe held. */
-typedef bool meet_function(void *context, struct item *item);
-
-static bool scan_has(const struct scan *scan, const struct item *item)
+static bool scan_meet(void *context, struct item *item)
 {
-	return scan->stripe->mask >= scan->mask ||
-	       stripe_bucket(store_hash(scan->store, item_key(item), item->key_length), scan->mask) == scan->bucket;
+	const struct scan *scan = context;
+
+	if (scan->shape != scan->stripe->shape &&
+	    shape_own_line(scan->shape, table_bits(store_hash(scan->store, item_key(item), item->key_length))) !=
+		    scan->line)
+		return true;
+	return scan->meet(scan->context, item);
 }
 
-static bool walk_bucket(const struct scan *scan, meet_function *meet, void *context)
+static bool scan_line(struct scan *scan)
 {
-	for (uint32_t b = scan->bucket & scan->stripe->mask; b <= scan->stripe->mask; b += scan->mask + 1)
-		for (struct item *item = stripe_first(scan->stripe, b); item; item = item_next(item))
-			if (scan_has(scan, item) && !meet(context, item))
-				return false;
-	return meet(context, NULL);
+	uint32_t line = shape_own_line(scan->stripe->shape, shape_least_bits(scan->shape, scan->line));
+	uint32_t last = shape_own_line(scan->stripe->shape, shape_least_bits(scan->shape, scan->line + 1) - 1);
+
+	for (; line <= last; line++)
+		if (!stripe_meet_own(scan->stripe, line, scan_meet, scan))
+			return false;
+	return scan->meet(scan->context, NULL);
 }
 
-/* Scans some buckets in one hold of the stripe. False: those were the last. */
-static bool scan_some(struct scan *scan, meet_function *meet, void *context)
+/* Scans some lines in one hold of the stripe. False: those were the last. */
+static bool scan_some(struct scan *scan)
 {
 	lock_acquire(&scan->stripe->lock);
-	if (!scan->begun) {
-		scan->mask = scan->stripe->mask;
-		scan->begun = true;
-	}
-	for (unsigned n = 0; n < BUCKETS_PER_LOCK && scan->bucket <= scan->mask; n++, scan->bucket++)
-		if (!walk_bucket(scan, meet, context))
+	if (scan->shape == 0)
+		scan->shape = scan->stripe->shape;
+	for (unsigned n = 0; n < LINES_PER_LOCK && scan->line < shape_lines(scan->shape); n++, scan->line++)
+		if (!scan_line(scan))
 			break;
 	lock_release(&scan->stripe->lock);
-	return scan->bucket <= scan->mask;
+	return scan->line < shape_lines(scan->shape);
 }
 
 /* ---- DRAM ------------------------------------------------------------------------------------ */
@@ -125,7 +130,7 @@ struct copies {
 	uint64_t now_ms;
 	uint32_t now_seconds;
 	char *memory;
-	size_t room, used, kept; /* kept: the copies of whole buckets */
+	size_t room, used, kept; /* kept: the copies of whole lines */
 };
 
 static size_t copy_bytes(uint8_t key_length)
@@ -166,7 +171,7 @@ static bool walk_copy_item(void *context, struct item *item)
 	struct copy *copy = (struct copy *)(void *)(copies->memory + copies->used);
 	*copy = (struct copy){ .cas = item_shown_cas(item),
 			       .expiry = item->expiry,
-			       .idle_seconds = item_idle_seconds(&item->features, copies->now_ms),
+			       .idle_seconds = item_idle_seconds(item->accessed_ms, copies->now_ms),
 			       .value_length = item->value_length,
 			       .client_flags = item_client_flags(item),
 			       .bytes = (uint32_t)item_allocated_bytes(item),
@@ -215,7 +220,7 @@ static bool walk_grow_copies(struct copies *copies)
 static int walk_stripe(struct copies *copies, struct stripe *stripe)
 {
 	struct object_walk *walk = copies->walk;
-	struct scan scan = { .store = walk->store, .stripe = stripe };
+	struct scan scan = { .store = walk->store, .stripe = stripe, .meet = walk_copy_item, .context = copies };
 	bool more = true;
 
 	while (more && !walk->stopped) {
@@ -224,7 +229,7 @@ static int walk_stripe(struct copies *copies, struct stripe *stripe)
 		copies->now_ms = now_us / 1000;
 		copies->now_seconds = store_now_seconds(walk->store, now_us);
 		copies->used = copies->kept = 0;
-		more = scan_some(&scan, walk_copy_item, copies);
+		more = scan_some(&scan);
 		if (copies->kept == 0 && copies->used > 0 && !walk_grow_copies(copies))
 			return FS_ENOMEM;
 		walk_show_copies(copies);
@@ -250,13 +255,13 @@ static int walk_dram(struct object_walk *walk)
 static void walk_show_record(struct object_walk *walk, const struct seg_record *record, bool was_read)
 {
 	struct store *store = walk->store;
-	uint64_t bytes = item_bytes_for(record->key_length, record->client_flags, record->value_length);
+	uint64_t bytes = record_item_bytes(store, record);
 	struct clf_features_packed packed;
 	struct clf_features features;
 
 	memcpy(&packed, record->features, sizeof(packed));
 	clf_features_unpack(&packed, walk->written_ms, &features);
-	uint32_t idle = item_idle_seconds(&features, clk_now_ms(store->clock));
+	uint32_t idle = item_idle_seconds(features.accessed_ms, clk_now_ms(store->clock));
 	walk_show(walk, &(struct store_seen){ .key = record->key,
 					      .key_length = record->key_length,
 					      .fetched = record->item_flags & 1 || was_read,
@@ -413,9 +418,11 @@ int store_count_sizes(struct store *store, void (*see)(void *context, uint32_t b
 	sizes->store = store;
 	sizes->now_seconds = store_now_seconds(store, clk_now_us(store->clock));
 	for (uint32_t n = 0; n < store->stripe_count; n++) {
-		struct scan scan = { .store = store, .stripe = &store->stripes[n] };
+		struct scan scan = {
+			.store = store, .stripe = &store->stripes[n], .meet = walk_count_size, .context = sizes
+		};
 
-		while (scan_some(&scan, walk_count_size, sizes))
+		while (scan_some(&scan))
 			;
 	}
 	for (uint32_t n = 0; n <= FINE_SIZES; n++)

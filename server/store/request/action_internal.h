@@ -73,6 +73,17 @@ static inline bool current_fetched(const struct current *current)
 			     : current->record->item_flags & 1 || current->read_on_flash;
 }
 
+/* Fills out with the features of the key's object in DRAM, and returns it; NULL: there is none, or nobody asks for
+   them. */
+static inline const struct clf_features *current_features(const struct action *action, const struct current *current,
+							  struct clf_features *out)
+{
+	if (!current->item || !action->store->classifier)
+		return NULL;
+	*out = item_features(current->item);
+	return out;
+}
+
 /* ---- apply.c: the table of commands, and steps that all of them need ------------------------- */
 
 /* Is the first step of the critical section: gives a writing command its id. Waits for a flush_all in progress. */
@@ -89,8 +100,9 @@ void action_unread(struct action *action, const struct current *current);
 void action_finish(struct action *action);
 
 /* Links new as the key's object with this id; an older object is gone from both tiers. Takes over new's
-   reference. The request's cas becomes the id that clients see. */
-void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas);
+   reference. The request's cas becomes the id that clients see. False: the key had no object in DRAM, and there is no
+   memory for a larger table; the key is absent then, or under -M as it was. */
+FS_MUST_CHECK bool action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas);
 /* Clears the key's slots and its extent. Returns how many; under -M at most one, the one that was read. */
 unsigned action_clear_slots(struct action *action);
 /* The key's item in DRAM is about to change, or to go: clears the slots of a clean copy, and sees to it that no record in a

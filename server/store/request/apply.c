@@ -55,10 +55,10 @@ bool action_room_for(const struct action *action, size_t bytes)
 	return action->store->config.evict || store_free_bytes(action->store) >= (int64_t)bytes;
 }
 
-void action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas)
+bool action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas)
 {
 	debug_must(new != current->item);
-	new->cas = cas;
+	item_set_cas(new, cas);
 	if (item_clock(new) == 0)
 		item_set_clock(new, 1);
 	if (current->item) {
@@ -66,17 +66,24 @@ void action_put(struct action *action, const struct current *current, struct ite
 		stripe_replace(action->store, action->stripe, action->request->hash, current->item, new);
 		action_garbage(action, current->item);
 	} else {
-		if (action_clear_slots(action) > 0 && action->request->met == STORE_MET_NOTHING)
+		bool linked = stripe_link(action->store, action->stripe, action->request->hash, new);
+
+		if (__builtin_expect(!linked, 0))
+			action_garbage(action, new);
+		if ((linked || action->store->config.evict) && action_clear_slots(action) > 0 &&
+		    action->request->met == STORE_MET_NOTHING)
 			action->request->met = STORE_MET_ON_FLASH;
-		stripe_link(action->store, action->stripe, action->request->hash, new);
+		if (__builtin_expect(!linked, 0))
+			return false;
 	}
 	action->request->cas = item_shown_cas(new);
+	return true;
 }
 
 void action_note_made(struct action *action, const struct clf_features *old, struct item *item)
 {
 	if (action->store->classifier)
-		clf_note_made(action->store->classifier, action->request->hash, old, &item->features, action->now_ms);
+		clf_note_made(action->store->classifier, action->request->hash, old, &item->past, action->now_ms);
 }
 
 void action_note_written(struct action *action, const struct clf_features *old, struct item *item)
@@ -86,7 +93,7 @@ void action_note_written(struct action *action, const struct clf_features *old, 
 	ctr_add(CTR_app_bytes_written, item_object_bytes(item));
 	if (!store->classifier)
 		return;
-	clf_note_written(store->classifier, action->request->hash, old, &item->features, action->now_ms);
+	clf_note_written(store->classifier, action->request->hash, old, &item->past, action->now_ms);
 	if (clf_get_admission(store->classifier) != CLF_ADMIT_SVM)
 		candidate_score(store, action->stripe, action->request->hash, item);
 }
@@ -116,7 +123,7 @@ static void apply_with_options(struct action *action, const struct current *curr
 #define LOOKUP_STREAMS (1u << EVENT_FETCHERS | 1u << EVENT_DELETIONS)
 
 /* Notes where the old object is, and its sizes. */
-static void action_note_met(struct store_request *request, const struct current *current)
+static void action_note_met(const struct store *store, struct store_request *request, const struct current *current)
 {
 	request->met = STORE_MET_NOTHING;
 	if (current->item) {
@@ -124,15 +131,14 @@ static void action_note_met(struct store_request *request, const struct current 
 		request->class_met = (uint8_t)size_class(item_allocated_bytes(current->item));
 	} else if (current->record) {
 		request->met = STORE_MET_ON_FLASH;
-		request->class_met = (uint8_t)size_class(item_bytes_for(
-			current->record->key_length, current->record->client_flags, current->record->value_length));
+		request->class_met = (uint8_t)size_class(record_item_bytes(store, current->record));
 	}
 	request->met_bytes = current_present(current) ? current_length(current) : 0;
 }
 
 /* Notes the sizes of the old and of the new object, for counts by size class and for watchers. The command comes
    after, and may take the objects away. */
-static void action_note_objects(struct store_request *request, const struct current *current)
+static void action_note_objects(const struct store *store, struct store_request *request, const struct current *current)
 {
 	request->class_brought = request->class_met = 0;
 	request->met = STORE_MET_UNKNOWN;
@@ -142,7 +148,7 @@ static void action_note_objects(struct store_request *request, const struct curr
 		request->expiry = request->item->expiry;
 	}
 	if (request->op >= STORE_CAS || request->has_options || events_on_any(LOOKUP_STREAMS))
-		action_note_met(request, current);
+		action_note_met(store, request, current);
 }
 
 void action_apply(struct action *action, const struct current *current)
@@ -150,7 +156,7 @@ void action_apply(struct action *action, const struct current *current)
 	must((unsigned)action->request->op < sizeof(COMMANDS) / sizeof(COMMANDS[0]));
 	lock_assert_held(&action->stripe->lock);
 	if (action->request->op != STORE_GET)
-		action_note_objects(action->request, current);
+		action_note_objects(action->store, action->request, current);
 	if (__builtin_expect(action->store->losses != NULL, 0) && atomic_load(&action->store->losses->rebuilding))
 		losses_touch(action->store, action->key);
 	if (__builtin_expect(action->request->has_options, 0))
@@ -170,7 +176,7 @@ void action_unread(struct action *action, const struct current *current)
 	bool changes = !current->item && request_needs_value(action->store, action->request);
 
 	if (changes && store_proves_slots(action->store)) {
-		action_note_objects(action->request, current);
+		action_note_objects(action->store, action->request, current);
 		action->request->result = action_refusal(action->request);
 		return;
 	}

@@ -70,9 +70,9 @@ static bool item_is_exclusive(const struct item *item)
 static void number_renew(struct action *action, struct item *item, uint32_t expiry)
 {
 	bins_disown(action->store, item, action->request->hash);
-	item->cas = action->cas;
+	item_set_cas(item, action->cas);
 	item->expiry = expiry;
-	if (item->has_extra)
+	if (item_has_extra(item))
 		item_extra(item)->shown_cas = options_own_cas(action->request);
 	candidate_clear(action->store, action->stripe, item);
 	action->request->cas = item_shown_cas(item);
@@ -98,8 +98,7 @@ static struct item *number_replace_item(struct action *action, const struct curr
 	}
 	if (current_present(current) && length == current_length(current) && current_fetched(current))
 		new->state |= ITEM_FETCHED;
-	action_put(action, current, new, action->cas);
-	return new;
+	return action_put(action, current, new, action->cas) ? new : NULL;
 }
 
 static void number_store(struct action *action, const struct current *current, uint64_t number, uint32_t expiry)
@@ -115,9 +114,9 @@ static void number_store(struct action *action, const struct current *current, u
 	if (current_present(current) && !grows)
 		length = current_length(current); /* a shorter number keeps its length, with spaces */
 	if (item)
-		old = item->features;
+		old = item_features(item);
 	if (item && item_is_exclusive(item) && length == item->value_length &&
-	    (item->has_extra || !options_own_cas(request))) {
+	    (item_has_extra(item) || !options_own_cas(request))) {
 		number_renew(action, item, expiry);
 	} else {
 		item = number_replace_item(action, current, expiry, length);
@@ -128,7 +127,7 @@ static void number_store(struct action *action, const struct current *current, u
 	}
 	if (grows)
 		ctr_add(CTR_total_items, 1); /* memcached changes a number in place, or else stores a new one */
-	clf_features_written(&item->features, action->now_ms);
+	item_features_written(item, action->now_ms);
 	memcpy(item_value(item), digits, count);
 	memset(item_value(item) + count, ' ', length - count);
 	action_note_written(action, current->item ? &old : NULL, item);

@@ -6,11 +6,43 @@
 #include "server/store/dram/share.h"
 #include "server/store/request/action_internal.h"
 
-static inline void answer_with_value(struct action *action, struct item *item)
+/*
+ * So many values of the item are being sent that its references are used up: a copy takes its place, and the item goes
+ * with the last of its values. Some 65,000 answers under way pay for one copy. NULL without memory.
+ */
+static __attribute__((cold, noinline)) struct item *item_relieved(struct action *action, struct item *item)
+{
+	bool candidate = item->state & ITEM_CANDIDATE;
+	struct item *copy = (item_has_extra(item) ? item_new_extra : item_new)(
+		action->context, item_key(item), item->key_length, item_client_flags(item), item->expiry,
+		item->value_length);
+
+	if (!copy)
+		return NULL;
+	item_copy_meta(copy, item);
+	if (item_has_extra(item))
+		*item_extra(copy) = *item_extra(item);
+	memcpy(item_value(copy), item_value(item), item->value_length);
+	copy->state |= item->state & ITEM_CLEAN;
+	stripe_replace(action->store, action->stripe, action->request->hash, item, copy);
+	action_garbage(action, item);
+	if (candidate)
+		candidate_set(action->store, action->stripe, copy);
+	return copy;
+}
+
+static inline __attribute__((always_inline)) void answer_with_value(struct action *action, struct item *item)
 {
 	struct store_value *value = &action->request->value;
 
-	item_ref(item);
+	if (__builtin_expect(!item_try_ref(item), 0)) {
+		item = item_relieved(action, item);
+		if (!item) {
+			action->request->result = STORE_NO_MEMORY;
+			return;
+		}
+		item_ref(item);
+	}
 	value->data = item_value(item);
 	value->length = item->value_length;
 	value->client_flags = item_client_flags(item);
@@ -42,6 +74,17 @@ static void item_note_hit(struct action *action, struct item *item)
 		item_set_clock(item, item_clock(item) + 1);
 }
 
+/* Tells the classifier of a read. Only mode paper, in which items keep gaps, asks for features. */
+static inline void item_tell_read(struct action *action, const struct item *item)
+{
+	struct clf_features features;
+	bool asks = item->shape >= ITEM_GAPS;
+
+	if (__builtin_expect(asks, 0))
+		features = item_features(item);
+	clf_note_read(action->store->classifier, action->request->hash, asks ? &features : NULL, action->now_ms);
+}
+
 static void item_note_read(struct action *action, struct item *item)
 {
 	struct store *store = action->store;
@@ -51,12 +94,12 @@ static void item_note_read(struct action *action, struct item *item)
 	if (item->state & ITEM_CLEAN)
 		ctr_add(CTR_flash_copy_hits, 1);
 	if (!store->classifier) {
-		clf_features_touched(&item->features, action->now_ms);
+		item->accessed_ms = (uint32_t)action->now_ms;
 		return;
 	}
-	clf_features_read(&item->features, action->now_ms);
-	clf_note_read(store->classifier, action->request->hash, &item->features, action->now_ms);
-	if (is_power_of_two(item->features.reads))
+	clf_read(&item->accessed_ms, item_reads(item), item_gaps(item), action->now_ms);
+	item_tell_read(action, item);
+	if (is_power_of_two(item_reads(item)->count))
 		candidate_score(store, action->stripe, action->request->hash, item);
 }
 
@@ -102,9 +145,7 @@ static struct item *item_touched(struct action *action, const struct current *cu
 		if (!copy)
 			return NULL;
 		memcpy(item_value(copy), item_value(item), item->value_length);
-		copy->features = item->features;
-		copy->state |= item->state & (ITEM_FETCHED | ITEM_CLOCK);
-		action_put(action, current, copy, item->cas);
+		item_copy_meta(copy, item);
 	} else {
 		if (!action_room_for(action,
 				     seg_record_length(current->record->key_length, current->record->value_length)))
@@ -113,9 +154,8 @@ static struct item *item_touched(struct action *action, const struct current *cu
 		if (!copy)
 			return NULL;
 		copy->expiry = expiry;
-		action_put(action, current, copy, copy->cas);
 	}
-	return copy;
+	return action_put(action, current, copy, copy->cas) ? copy : NULL;
 }
 
 void apply_touch(struct action *action, const struct current *current)
@@ -181,9 +221,12 @@ static void vivify_object(struct action *action, const struct current *current)
 	item->expiry = options_made(action, request_touches(request));
 	if (!request->options.keep_clock)
 		item->state |= ITEM_FETCHED;
-	clf_features_written(&item->features, action->now_ms);
-	action_note_made(action, current->item ? &current->item->features : NULL, item);
-	action_put(action, current, item, action->cas);
+	item_features_written(item, action->now_ms);
+	action_note_made(action, NULL, item);
+	if (!action_put(action, current, item, action->cas)) {
+		request->result = STORE_NO_MEMORY;
+		return;
+	}
 	ctr_add(CTR_total_items, 1);
 	request->found.won = request->made = true;
 	answer_read(action, item);

@@ -6,13 +6,17 @@ void apply_store(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
 	struct item *new = request->item;
+	struct clf_features old;
 
 	request->item = NULL;
 	if (options_own_cas(request))
 		item_extra(new)->shown_cas = request->options.new_cas;
-	clf_features_written(&new->features, action->now_ms);
-	action_put(action, current, new, action->cas);
-	action_note_written(action, current->item ? &current->item->features : NULL, new);
+	new->accessed_ms = (uint32_t)action->now_ms; /* its other features are 0: it is new */
+	if (!action_put(action, current, new, action->cas)) {
+		request->result = STORE_NO_MEMORY;
+		return;
+	}
+	action_note_written(action, current_features(action, current, &old), new);
 	ctr_add(CTR_total_items, 1);
 	if (request->has_options)
 		options_expires(action, new->expiry);
@@ -117,6 +121,7 @@ void apply_join(struct action *action, const struct current *current)
 static struct item *empty_object(struct action *action, const struct current *current)
 {
 	struct store_request *request = action->request;
+	struct clf_features old;
 	struct item *item = !action_room_for(action, sizeof(*item) + request->key_length)
 				    ? NULL
 				    : item_new_extra(action->context, request->key, request->key_length, 0,
@@ -124,9 +129,10 @@ static struct item *empty_object(struct action *action, const struct current *cu
 
 	if (!item)
 		return NULL;
-	clf_features_written(&item->features, action->now_ms);
-	action_note_made(action, current->item ? &current->item->features : NULL, item);
-	action_put(action, current, item, action->cas);
+	item_features_written(item, action->now_ms);
+	action_note_made(action, current_features(action, current, &old), item);
+	if (!action_put(action, current, item, action->cas))
+		return NULL;
 	ctr_add(CTR_total_items, 1);
 	return item;
 }
@@ -142,7 +148,7 @@ static void invalidate_object(struct action *action, const struct current *curre
 		request->result = STORE_NO_MEMORY;
 		return;
 	}
-	item->cas = action->cas;
+	item_set_cas(item, action->cas);
 	item_extra(item)->shown_cas = options_own_cas(request);
 	item_extra(item)->marks = request->options.invalidate ? ITEM_STALE : 0;
 	if (request->options.touch && request->options.invalidate)
@@ -188,9 +194,12 @@ static void delete_object(struct action *action, const struct current *current)
 		stripe_unlink(action->store, action->stripe, request->hash, current->item);
 		action_garbage(action, current->item);
 	}
-	if (action->store->classifier)
-		clf_note_deleted(action->store->classifier, request->hash,
-				 current->item ? &current->item->features : NULL, action->now_ms);
+	if (action->store->classifier) {
+		struct clf_features features;
+
+		clf_note_deleted(action->store->classifier, request->hash, current_features(action, current, &features),
+				 action->now_ms);
+	}
 	request->result = STORE_DELETED;
 }
 

@@ -42,18 +42,18 @@ static inline void count_counter(enum ctr counter)
 }
 
 /* The bytes of the value's object, in DRAM or as it would be there. */
-static inline uint64_t bytes_of_value(const struct store_request *request)
+static inline uint64_t bytes_of_value(const struct store *store, const struct store_request *request)
 {
 	const struct store_value *value = &request->value;
 
 	if (value->item)
 		return (uint64_t)(value->data + value->length - (const char *)value->item);
-	return item_bytes_for(request->key_length, value->client_flags, value->length);
+	return store_item_bytes(store, request->key_length, value->client_flags, value->length);
 }
 
-static inline unsigned class_of_value(const struct store_request *request)
+static inline unsigned class_of_value(const struct store *store, const struct store_request *request)
 {
-	return size_class(bytes_of_value(request));
+	return size_class(bytes_of_value(store, request));
 }
 
 static void count_classes(struct store_context *context, const struct store_request *request, enum store_op op,
@@ -64,7 +64,8 @@ static void count_classes(struct store_context *context, const struct store_requ
 	if (op > STORE_GAT && request->class_brought)
 		class_add(context->classes, request->class_brought, CLASS_SETS, 1);
 	if (outcome == OUTCOME_HIT && hit != CLASS_COUNTERS)
-		class_add(context->classes, op > STORE_GAT ? request->class_met : class_of_value(request), hit, 1);
+		class_add(context->classes,
+			  op > STORE_GAT ? request->class_met : class_of_value(context->store, request), hit, 1);
 	if (outcome == OUTCOME_DIFFERS && op == STORE_CAS)
 		class_add(context->classes, request->class_met, CLASS_CAS_BADVAL, 1);
 }
@@ -114,7 +115,7 @@ static inline void count_get(struct store_context *context, const struct store_r
 	}
 	ctr_add_to(block, CTR_get_hits, 1);
 	ctr_add_to(block, from_flash ? CTR_flash_hits : CTR_dram_hits, 1);
-	class_add(context->classes, class_of_value(request), CLASS_GET_HITS, 1);
+	class_add(context->classes, class_of_value(context->store, request), CLASS_GET_HITS, 1);
 }
 
 void count_result(struct store_context *context, const struct store_request *request, bool from_flash)
@@ -140,7 +141,7 @@ static uint32_t told_ttl(uint32_t expiry, uint32_t now_seconds)
 	return expiry > 0 && left == 0 ? UINT32_MAX : left;
 }
 
-static void tell_met(const struct store_request *request, struct store_told *out)
+static void tell_met(const struct store *store, const struct store_request *request, struct store_told *out)
 {
 	bool hit = request->result == STORE_HIT && !(request->has_options && request->made);
 
@@ -152,7 +153,7 @@ static void tell_met(const struct store_request *request, struct store_told *out
 		out->met = !hit                        ? STORE_MET_NOTHING
 			   : request->value.from_flash ? STORE_MET_ON_FLASH
 						       : STORE_MET_IN_DRAM;
-		out->met_class = hit ? class_of_value(request) : 0;
+		out->met_class = hit ? class_of_value(store, request) : 0;
 		out->met_bytes = hit ? request->value.length : 0;
 	}
 }
@@ -162,11 +163,11 @@ void store_tell(const struct store *store, const struct store_request *request, 
 	bool stores = request->op >= STORE_SET && request->op <= STORE_CAS;
 
 	*out = (struct store_told){ 0 };
-	tell_met(request, out);
+	tell_met(store, request, out);
 	if (request->op <= STORE_GAT && request->result == STORE_HIT) {
-		out->class = class_of_value(request);
+		out->class = class_of_value(store, request);
 		out->value_bytes = request->value.length;
-		out->object_bytes = (uint32_t)bytes_of_value(request);
+		out->object_bytes = (uint32_t)bytes_of_value(store, request);
 	} else if (request->op > STORE_GAT) {
 		out->class = stores ? request->class_brought : request->class_met;
 	}

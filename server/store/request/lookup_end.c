@@ -131,7 +131,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 			      lookup->worker->now_seconds, lookup->worker->now_ms);
 	if (!quiet) {
 		lookup_touch_slot(store, lookup);
-		clf_note_read(store->classifier, request->hash, NULL, lookup->worker->now_ms);
+		clf_note_read_on_flash(store->classifier, request->hash, lookup->worker->now_ms);
 		share_note_read(store, request->hash);
 	}
 	if (promote_wants(lookup, quiet))

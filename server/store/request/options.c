@@ -15,9 +15,7 @@ static struct item *item_copy_with_extra(struct store_context *context, struct i
 	if (!copy)
 		return NULL;
 	memcpy(item_value(copy), item_value(item), item->value_length);
-	copy->features = item->features;
-	copy->cas = item->cas;
-	copy->state |= item->state & (ITEM_FETCHED | ITEM_CLOCK);
+	item_copy_meta(copy, item);
 	return copy;
 }
 
@@ -52,7 +50,7 @@ struct item *options_markable(struct action *action, const struct current *curre
 {
 	struct item *item = current->item, *copy;
 
-	if (item && item->has_extra && !(item->state & (ITEM_PLANNED | ITEM_CLEAN))) {
+	if (item && item_has_extra(item) && !(item->state & (ITEM_PLANNED | ITEM_CLEAN))) {
 		bins_disown(action->store, item, action->request->hash);
 		candidate_clear(action->store, action->stripe, item);
 		return item;
@@ -68,9 +66,7 @@ struct item *options_markable(struct action *action, const struct current *curre
 		if (plain)
 			item_release(action->context, plain);
 	}
-	if (copy)
-		action_put(action, current, copy, copy->cas);
-	return copy;
+	return copy && action_put(action, current, copy, copy->cas) ? copy : NULL;
 }
 
 /* ---- ids ------------------------------------------------------------------------------------- */
@@ -94,24 +90,26 @@ static int64_t options_seconds_left(uint32_t expiry, uint32_t now_seconds)
 void options_found(struct store_request *request, const struct current *current, uint32_t now_seconds, uint64_t now_ms)
 {
 	struct store_found *found = &request->found;
-	struct clf_features features;
+	uint32_t accessed_ms;
 
 	*found = (struct store_found){ 0 };
 	request->made = false;
 	if (!current_present(current))
 		return;
 	if (current->item) {
-		features = current->item->features;
+		accessed_ms = current->item->accessed_ms;
 	} else {
 		struct clf_features_packed packed;
+		struct clf_features features;
 
 		memcpy(&packed, current->record->features, sizeof(packed));
 		clf_features_unpack(&packed, current->packed_ms, &features);
+		accessed_ms = features.accessed_ms;
 	}
 	found->ttl_seconds = found->ttl_before_seconds = options_seconds_left(current_expiry(current), now_seconds);
-	found->idle_seconds = item_idle_seconds(&features, now_ms);
+	found->idle_seconds = item_idle_seconds(accessed_ms, now_ms);
 	found->fetched = current_fetched(current);
-	if (current->item && current->item->has_extra) {
+	if (current->item && item_has_extra(current->item)) {
 		found->stale = item_extra(current->item)->marks & ITEM_STALE;
 		found->win_sent = item_extra(current->item)->marks & ITEM_WIN_SENT;
 	}

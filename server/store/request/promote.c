@@ -68,9 +68,7 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 
 	if (lookup->what == LOOKUP_EXTENT)
 		return;
-	if (ruled &&
-	    !copies_make_room(&worker->context, hash,
-			      mem_cost(item_bytes_for(record->key_length, record->client_flags, record->value_length))))
+	if (ruled && !copies_make_room(&worker->context, hash, mem_cost(record_item_bytes(store, record))))
 		return;
 	item = item_from_record(&worker->context, record, packed_ms);
 	if (!item)
@@ -79,10 +77,8 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 	item_set_clock(item, 1);
 	lock_acquire(&stripe->lock);
 	if (!stripe_find(stripe, hash, record->key, record->key_length) && promote_finds_again(store, lookup) &&
-	    (!ruled || copies_note(store, hash))) {
-		stripe_link(store, stripe, hash, item);
+	    (!ruled || copies_note(store, hash)) && stripe_link(store, stripe, hash, item))
 		item = NULL;
-	}
 	lock_release(&stripe->lock);
 	if (item) {
 		item_release(&worker->context, item);

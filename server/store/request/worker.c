@@ -114,7 +114,8 @@ struct item *store_item_create(struct store_worker *worker, const char *key, siz
 {
 	struct store_context *context = &worker->context;
 	struct item *item = NULL;
-	size_t bytes = item_bytes_for(key_length, client_flags, value_length);
+	enum item_shape shape = item_shape_of(context->store->plain_shape, client_flags != 0, false);
+	size_t bytes = item_bytes(shape, key_length, value_length);
 
 	if (store_too_large(context->store, key_length, value_length)) {
 		*why = STORE_TOO_LARGE;
@@ -122,7 +123,7 @@ struct item *store_item_create(struct store_worker *worker, const char *key, siz
 	}
 	*why = STORE_NO_MEMORY;
 	if (evict_inline(context, mem_cost(bytes)))
-		item = item_make(context, key, key_length, client_flags, expiry, value_length, 0);
+		item = item_make(context, shape, bytes, key, key_length, client_flags, expiry, value_length);
 	if (!item)
 		class_add(context->classes, size_class(bytes), CLASS_OUT_OF_MEMORY, 1);
 	return item;

@@ -45,16 +45,18 @@ enum { GROUP_SMALL, GROUP_MEDIUM, GROUP_BIG, GROUP_LARGE, GROUPS };
  */
 struct stripe {
 	struct lock lock; /* covers everything below and the items linked here */
-	/* Written under the lock. stripes_foresee alone reads them without it, and a stale pair does it no harm. */
-	struct item_link *_Atomic buckets;
-	_Atomic uint32_t mask; /* buckets - 1 */
+	/* Its table (dram/table.h). Written under the lock; stripes_foresee alone reads them without it, and a stale pair
+	   does it no harm. */
+	struct link_line *_Atomic lines;
+	_Atomic uint32_t shape;
 	_Atomic uint32_t count; /* written under the lock, read by anyone for proportions */
-	uint32_t frozen; /* read-modify-writes for which commits pass this stripe by */
+	uint32_t found; /* where the link lay that was found last (table.c) */
 	uint32_t candidates; /* linked items with ITEM_CANDIDATE, none of which is in a plan */
+	uint32_t frozen; /* read-modify-writes for which commits pass this stripe by */
 	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's alone, without the lock */
 } __attribute__((aligned(64)));
 
-struct item_link; /* dram/item.h */
+struct link_line; /* dram/table.h */
 struct kept; /* attach.h */
 struct ids_note; /* ids_note.h */
 struct id_times; /* id_times.h */
@@ -69,7 +71,7 @@ struct store_context {
 	uint64_t allocated_bytes; /* allocated and not yet added, regardless of what was freed meanwhile */
 	bool background; /* the keeper's or the cleaner's: the store counts the bytes that it releases */
 	uint64_t released_bytes; /* released and not yet added */
-	uint32_t hand_stripe, hand_bucket; /* the position of its CLOCK hand */
+	uint32_t hand_stripe, hand_line; /* the position of its CLOCK hand */
 };
 
 /*
@@ -82,11 +84,6 @@ struct recent {
 	_Atomic uint32_t count; /* of marks */
 	_Atomic uint32_t mark_ms[RECENT_MARKS];
 	_Atomic uint32_t since_ms; /* the oldest mark; the clock's low 32 bits, as in clf_features */
-};
-
-/* The next bucket of a crawl; bucket 0: the crawl is between two stripes. The keeper's. */
-struct crawl_position {
-	uint32_t stripe, bucket;
 };
 
 #define CACHE_LINE 64
@@ -146,6 +143,7 @@ struct store {
 	uint64_t hash_seed;
 	uint32_t stripe_count;
 	struct stripe *stripes;
+	uint8_t plain_shape; /* enum item_shape (dram/item.h) of an item without client flags */
 	struct region *region;
 	enum region_found region_found; /* of the file in --region-dir; NONE without */
 	struct kept *kept; /* attach.h: in the region. NULL without flash */
@@ -213,7 +211,7 @@ struct store {
 	_Atomic int64_t candidate_count;
 
 	/* The other parts of -m, which change now and then: */
-	_Alignas(CACHE_LINE) _Atomic uint64_t table_bytes; /* chains of the stripes; any thread, under its stripe */
+	_Alignas(CACHE_LINE) _Atomic uint64_t table_bytes; /* lines of the stripes; any thread, under its stripe */
 	_Atomic uint64_t plan_bytes; /* of the plan itself ... */
 	_Atomic uint64_t planned_bytes; /* ... and of the items in it, which can't be evicted. Both: the cleaner */
 	_Atomic uint64_t excess_bytes; /* resident memory over its limit, taken off the budget; the keeper */
@@ -226,7 +224,6 @@ struct store {
 	_Alignas(CACHE_LINE) struct windows windows; /* bytes written; a lock of its own */
 	struct compaction *compaction; /* dram/compact.c */
 	struct keeper *keeper; /* cleaner/keeper.c */
-	struct crawl_position crawl, pass; /* the crawl that was asked for; the one that goes on by itself. Keeper */
 	struct cleaner *cleaner; /* cleaner/cleaner.c */
 	struct item_loader *loader; /* cleaner/load_items.c */
 	/* Memory is short, or there is work: keeper and cleaner look at once. Any thread, any lock but a leaf held. */
@@ -331,13 +328,6 @@ static inline struct stripe *store_stripe(struct store *store, uint64_t hash)
 				  : (uint32_t)(hash & (store->stripe_count - 1));
 
 	return &store->stripes[n];
-}
-
-/* Does a crawl go on within this stripe? Its buckets must keep their numbers then. Keeper. */
-static inline bool crawl_is_in(const struct store *store, uint32_t stripe)
-{
-	return (store->crawl.bucket > 0 && store->crawl.stripe == stripe) ||
-	       (store->pass.bucket > 0 && store->pass.stripe == stripe);
 }
 
 /* Returns the seconds left until this expiry; 0: none, or it never expires. */

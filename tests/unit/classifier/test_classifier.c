@@ -149,7 +149,7 @@ static double past_after(uint64_t hash, unsigned evictions)
 		clf_note_evicted(clf, hash, &features, now_ms());
 	}
 	clf_features_written(&features, now_ms());
-	clf_note_written(clf, hash, NULL, &features, now_ms());
+	clf_note_written(clf, hash, NULL, &features.past, now_ms());
 	return past_count(features.past);
 }
 
@@ -184,7 +184,7 @@ static void other_events_start_no_sample(void **state)
 
 		open_clf(mode ? &paper : &full);
 		past_after(5, 1);
-		clf_note_read(clf, 1, NULL, now_ms());
+		clf_note_read_on_flash(clf, 1, now_ms());
 		clf_note_missed(clf, 2, now_ms());
 		clf_note_deleted(clf, 3, NULL, now_ms());
 		clf_note_evicted(clf, 4, NULL, now_ms());

@@ -167,11 +167,11 @@ static void a_life_may_be_longer_than_the_wrap(void **state)
 
 	clf_features_read(&features, 30 * DAY_MS);
 	clf_features_read(&features, 70 * DAY_MS);
-	assert_int_equal(features.reads, 2);
+	assert_int_equal(features.reads.count, 2);
 	assert_true(fabs(mean_ms(&features) - 35.0 * DAY_MS) < 0.0005 * 35.0 * DAY_MS);
 	for (uint64_t day = 1; day <= 400; day++)
 		clf_features_read(&features, (70 + 35 * day) * DAY_MS);
-	assert_int_equal(features.reads, 402);
+	assert_int_equal(features.reads.count, 402);
 	assert_true(fabs(mean_ms(&features) - 35.0 * DAY_MS) < 0.001 * 35.0 * DAY_MS);
 }
 
@@ -181,11 +181,11 @@ static void reads_saturate_and_the_mean_stays(void **state)
 	struct clf_features features = written_at(0);
 	uint64_t now_ms = 0;
 
-	features.stay = CLF_STAY_READ_AGAIN;
+	features.reads.stay = CLF_STAY_READ_AGAIN;
 	for (int i = 0; i < 200000; i++)
 		clf_features_read(&features, now_ms += 20);
-	assert_int_equal(features.reads, CLF_READS_MAX);
-	assert_int_equal(features.stay, CLF_STAY_READ_AGAIN);
+	assert_int_equal(features.reads.count, CLF_READS_MAX);
+	assert_int_equal(features.reads.stay, CLF_STAY_READ_AGAIN);
 	assert_true(fabs(mean_ms(&features) - 20) < 0.1);
 }
 

@@ -258,7 +258,7 @@ static void second_hit_takes_keys_with_a_history_and_what_was_read_on_flash(void
 		for (unsigned read = 0; read < rows[i].reads; read++)
 			clf_features_read(&sample.state.features, 2000);
 		sample.state.features.past = past_code(rows[i].past);
-		sample.state.features.stay = rows[i].stay;
+		sample.state.features.reads.stay = rows[i].stay;
 		judge(&sample, 1, 1, &judgement);
 		assert_true(judgement.second_hit.share == (rows[i].taken ? 1 : 0));
 	}

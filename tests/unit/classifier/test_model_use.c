@@ -116,7 +116,7 @@ static bool train(uint64_t first)
 	}
 	pass(1000);
 	for (uint64_t key = first; key < first + 300; key++)
-		clf_note_read(clf, key, NULL, clk_now_ms(&test_clock));
+		clf_note_read_on_flash(clf, key, clk_now_ms(&test_clock));
 	clf_budget(clf, &(struct clf_written){ .seconds = 1, .app_bytes = 60000, .flash_bytes = 30000, .ratio = 0.5 });
 	pass(WINDOW_MS + HORIZON_MS);
 	return clf_train_now(clf);
@@ -196,6 +196,22 @@ static void a_model_is_used_at_once_and_has_its_age(void **state)
 	assert_string_equal(status().reason, "in use: imported, and not judged yet");
 }
 
+/* As an older daemon had them. */
+static void gaps_that_objects_do_not_keep_are_forgotten(void **state)
+{
+	struct clf_model older = backward;
+
+	(void)state;
+	older.weight[CLF_LAST_GAP] = older.weight[CLF_MAX_GAP] = older.weight[CLF_FIRST_GAP] = -5;
+	older.scale[CLF_LAST_GAP] = older.scale[CLF_MAX_GAP] = older.scale[CLF_FIRST_GAP] = 1;
+	write_model(&older, CLF_LABEL_FULL);
+	assert_int_equal(load(CLF_ORIGIN_IMPORTED), FS_OK);
+	assert_true(prefers_long_gaps());
+	assert_true(status().weight[CLF_MEAN_GAP] == 1);
+	assert_true(status().weight[CLF_LAST_GAP] == 0 && status().weight[CLF_MAX_GAP] == 0 &&
+		    status().weight[CLF_FIRST_GAP] == 0);
+}
+
 static void a_training_replaces_it_and_the_same_file_does_not_come_back(void **state)
 {
 	(void)state;
@@ -231,7 +247,7 @@ static void one_that_loses_is_given_up(void **state)
 	pass(1000);
 	for (uint64_t key = 0; key < 600; key++)
 		for (unsigned i = 0; i < (key < 300 ? 1 : key % 2 ? 50 : 0); i++)
-			clf_note_read(clf, key, NULL, clk_now_ms(&test_clock));
+			clf_note_read_on_flash(clf, key, clk_now_ms(&test_clock));
 	clf_budget(clf, &(struct clf_written){ .seconds = 1, .app_bytes = 60000, .flash_bytes = 30000, .ratio = 0.5 });
 	pass(WINDOW_MS + HORIZON_MS);
 	assert_false(clf_train_now(clf));
@@ -321,6 +337,7 @@ int main(void)
 		TEST(another_mode_is_refused),
 		TEST(a_broken_file_leaves_the_model_in_use),
 		TEST(a_model_is_used_at_once_and_has_its_age),
+		TEST(gaps_that_objects_do_not_keep_are_forgotten),
 		TEST(a_training_replaces_it_and_the_same_file_does_not_come_back),
 		TEST(one_that_loses_is_given_up),
 		TEST(a_pinned_model_stays_and_is_judged),

@@ -51,7 +51,7 @@ static void offer_keys(void)
 	}
 	pass(HORIZON_MS / 2);
 	for (uint64_t key = 2; key <= KEYS; key += 2)
-		clf_note_read(clf, key, NULL, now_ms());
+		clf_note_read_on_flash(clf, key, now_ms());
 	pass(WINDOW_MS + HORIZON_MS);
 }
 

@@ -87,7 +87,7 @@ static void budget_of_half(void)
 static void flash_hits(uint64_t first, unsigned count)
 {
 	for (uint64_t key = first; key < first + count; key++)
-		clf_note_read(clf, key, NULL, now_ms());
+		clf_note_read_on_flash(clf, key, now_ms());
 }
 
 static float score_with_gap(uint64_t gap_ms)
@@ -285,7 +285,7 @@ static void in_mode_paper_a_write_is_no_sample_and_has_no_past(void **state)
 	clf_features_written(&features, now_ms());
 	clf_note_evicted(clf, 1, &features, now_ms());
 	clf_note_missed(clf, 1, now_ms());
-	clf_note_written(clf, 1, NULL, &features, now_ms());
+	clf_note_written(clf, 1, NULL, &features.past, now_ms());
 	assert_int_equal(status().tracked_keys, 0);
 	assert_int_equal(features.past, 0);
 	assert_true(clf_score(clf, 1, &features) < 0);
@@ -433,7 +433,7 @@ static void *work(void *argument)
 		if (rng_below(&rng, 1000) == 0) {
 			clf_note_deleted(clf, key, NULL, now_ms());
 			clf_note_missed(clf, key, now_ms());
-			clf_note_written(clf, key, NULL, &features, now_ms());
+			clf_note_written(clf, key, NULL, &features.past, now_ms());
 			clf_features_again(clf, key, false, now_ms(), &features);
 		}
 		(void)!clf_app(clf, "a:b", 3);

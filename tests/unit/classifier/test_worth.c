@@ -70,7 +70,7 @@ static double past_after_write(const struct clf_features *old)
 	struct clf_features features;
 
 	clf_features_written(&features, now_ms());
-	clf_note_written(clf, KEY, old, &features, now_ms());
+	clf_note_written(clf, KEY, old, &features.past, now_ms());
 	return past_count(features.past);
 }
 
@@ -283,10 +283,10 @@ static void misses_and_hits_on_flash_count_for_the_next_stay(void **state)
 	assert_true(past_after_write(NULL) == 0);
 	clf_note_missed(clf, KEY, now_ms());
 	assert_true(past_after_write(NULL) == 1);
-	clf_note_read(clf, KEY, NULL, now_ms());
+	clf_note_read_on_flash(clf, KEY, now_ms());
 	assert_true(past_after_write(NULL) == 2);
 	for (unsigned i = 0; i < 30; i++)
-		clf_note_read(clf, KEY, NULL, now_ms());
+		clf_note_read_on_flash(clf, KEY, now_ms());
 	assert_true(within(past_after_write(NULL), 32, 2));
 }
 
@@ -348,7 +348,7 @@ static void rules_without_counts_neither_note_nor_fill_in_a_past(void **state)
 		open_rule(without[i], CLF_LABEL_PAPER, 1);
 		features = read_times(16);
 		clf_note_missed(clf, KEY, now_ms());
-		clf_note_read(clf, KEY, NULL, now_ms());
+		clf_note_read_on_flash(clf, KEY, now_ms());
 		clf_note_moved(clf, KEY, &features, now_ms());
 		clf_note_evicted(clf, KEY, &features, now_ms());
 		assert_true(past_after_write(NULL) == 0);
@@ -378,14 +378,14 @@ static void features_again_are_those_of_a_write_with_the_counts_past(void **stat
 	memset(&again, 0xff, sizeof(again));
 	clf_features_again(clf, KEY, false, now_ms(), &again);
 	clf_features_written(&fresh, now_ms());
-	fresh.stay = CLF_STAY_AGAIN;
+	fresh.reads.stay = CLF_STAY_AGAIN;
 	assert_memory_equal(&again, &fresh, sizeof(fresh));
 	clf_features_again(clf, KEY, true, now_ms(), &again);
-	assert_int_equal(again.stay, CLF_STAY_READ_AGAIN);
+	assert_int_equal(again.reads.stay, CLF_STAY_READ_AGAIN);
 	clf_note_missed(clf, KEY, now_ms());
 	clf_features_again(clf, KEY, false, now_ms(), &again);
 	assert_true(past_count(again.past) == 1);
-	assert_int_equal(again.reads, 0);
+	assert_int_equal(again.reads.count, 0);
 }
 
 /* ---- offers ----------------------------------------------------------------------------------------------------- */
@@ -467,6 +467,7 @@ static void a_state_has_all_that_a_model_may_see(void **state)
 	open_rule(CLF_ADMIT_SVM, CLF_LABEL_FULL, 1);
 	features = read_times(2);
 	features.past = past_code(4);
+	features.gaps = (struct clf_gaps){ 1, 2, 3 };
 	pass(3000);
 	struct clf_state full = clf_state_of(clf, &object, now_ms());
 	assert_int_equal(full.idle_ms, 3000);
@@ -474,6 +475,9 @@ static void a_state_has_all_that_a_model_may_see(void **state)
 	assert_int_equal(full.ttl_seconds, 60);
 	assert_true(near((double)full.count, 6 * exp2(-0.3), 1e-3));
 	assert_int_equal(full.features.past, past_code(4));
+	assert_int_equal(full.features.reads.count, 2);
+	assert_int_equal(full.features.gaps.first + full.features.gaps.last + full.features.gaps.max, 0);
+	assert_false(clf_keeps_gaps(clf));
 }
 
 /* Mode paper is a matter of the model alone. */
@@ -488,6 +492,7 @@ static void freq_is_the_same_in_mode_paper(void **state)
 	float worth = clf_worth(clf, &object, now_ms());
 	close_clf(state);
 	open_rule(CLF_ADMIT_FREQ, CLF_LABEL_PAPER, 1);
+	assert_true(clf_keeps_gaps(clf));
 	features = read_times(3);
 	assert_true(near((double)clf_worth(clf, &object, now_ms()), (double)worth, 1e-6));
 	assert_true(clf_offer(clf, &object, now_ms()));

@@ -603,8 +603,9 @@ double worth_of(struct harness *h, const char *key)
 	const struct item *item = item_in_dram(h, key);
 
 	assert_non_null(item);
+	const struct clf_features features = item_features(item);
 	const struct clf_object object =
-		item_as_clf_object(h->store, item, store_hash(h->store, key, strlen(key)), now_ms);
+		item_as_clf_object(h->store, item, &features, store_hash(h->store, key, strlen(key)), now_ms);
 	return (double)clf_worth(h->store->classifier, &object, now_ms);
 }
 

@@ -256,9 +256,12 @@ static bool is_there(struct harness *h, unsigned n, uint32_t bytes)
 	return reply.result == STORE_HIT && reply.length == bytes && reply.value_hash == hash64(big, bytes, 0);
 }
 
+#define MANY_OBJECTS 400000u /* more than there is room for */
+
 static void until_everything_is_full(struct harness *h, uint32_t bytes, uint32_t object_bytes)
 {
-	unsigned stored[200000], count = 0, n = 0, missing = 0;
+	static unsigned stored[MANY_OBJECTS];
+	unsigned count = 0, n = 0, missing = 0;
 	struct seg_status segments;
 
 	h->config.evict = false;
@@ -269,7 +272,7 @@ static void until_everything_is_full(struct harness *h, uint32_t bytes, uint32_t
 	h->config.placement = SEG_PLACE_SWEEP;
 	harness_use_ram(h);
 	harness_open(h);
-	for (unsigned refused = 0; refused < 300 && count < 200000; n++) {
+	for (unsigned refused = 0; refused < 300 && count < MANY_OBJECTS; n++) {
 		if (set_sized(h, n, bytes) == STORE_STORED) {
 			stored[count++] = n;
 			refused = 0;

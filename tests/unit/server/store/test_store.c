@@ -355,7 +355,8 @@ static void without_a_limit_every_worth_is_enough(void **state)
 	assert_true(worth_of(h, "key") > lowest);
 	for (int i = 0; i < 10; i++) {
 		const struct item *item = item_in_dram(h, "key");
-		const struct clf_object object = item_as_clf_object(h->store, item, 1, clk_now_ms(&h->clk));
+		const struct clf_features features = item_features(item);
+		const struct clf_object object = item_as_clf_object(h->store, item, &features, 1, clk_now_ms(&h->clk));
 
 		(void)!clf_offer(h->store->classifier, &object, clk_now_ms(&h->clk));
 		set(h, "key", "value");

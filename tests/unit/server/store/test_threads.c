@@ -294,7 +294,7 @@ static void run_clients(struct harness *h)
 	static struct client client[WORKERS];
 	const char *seed_text = getenv("STORE_SEED"), *operations = getenv("STORE_OPERATIONS");
 	uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 20261120;
-	uint64_t segments = ctr_sum(CTR_segments_written);
+	uint64_t segments = ctr_sum(CTR_segments_written), compactions = ctr_sum(CTR_memory_compactions);
 	struct visitor visitor = { .h = h };
 	pthread_t thread[WORKERS], visits;
 
@@ -325,8 +325,10 @@ static void run_clients(struct harness *h)
 		      (unsigned long long)(client[0].flash_hits + client[1].flash_hits),
 		      (unsigned long long)(client[0].foreign_hits + client[1].foreign_hits),
 		      (unsigned long long)segments);
-	print_message("%llu walks saw %llu objects, %llu of them on flash\n", (unsigned long long)visitor.walks,
-		      (unsigned long long)visitor.seen, (unsigned long long)visitor.seen_on_flash);
+	print_message("%llu walks saw %llu objects, %llu of them on flash; objects and tables were moved %llu times\n",
+		      (unsigned long long)visitor.walks, (unsigned long long)visitor.seen,
+		      (unsigned long long)visitor.seen_on_flash,
+		      (unsigned long long)(ctr_sum(CTR_memory_compactions) - compactions));
 	assert_true(segments >= SEGMENTS);
 	assert_true(visitor.seen_on_flash > 50);
 	assert_true(client[0].flash_hits + client[1].flash_hits > 50);

@@ -34,6 +34,13 @@ static void keys_are_numbers_with_leading_zeros(void **state)
 	load_key_write(&keys, 98765432109876, key);
 	assert_memory_equal(key, "bench:98765432109876", 20);
 	load_keys_fini(&keys);
+	spec.key_bytes = KEY_BYTES_LEAST - 1;
+	assert_int_equal(load_keys_init(&keys, &spec), FS_EINVAL);
+	spec.key_bytes = KEY_BYTES_LEAST;
+	assert_int_equal(load_keys_init(&keys, &spec), 0);
+	load_key_write(&keys, 9876543210, key);
+	assert_memory_equal(key, "bench:9876543210", KEY_BYTES_LEAST);
+	load_keys_fini(&keys);
 }
 
 static void a_sequence_goes_round_in_its_range(void **state)

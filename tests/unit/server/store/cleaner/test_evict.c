@@ -179,7 +179,7 @@ static uint64_t visit_all(struct harness *h, enum evict_how how)
 {
 	uint64_t visited, freed;
 
-	h->store->keeper->context.hand_stripe = h->store->keeper->context.hand_bucket = 0;
+	h->store->keeper->context.hand_stripe = h->store->keeper->context.hand_line = 0;
 	freed = evict_dram(&h->store->keeper->context, UINT64_MAX / 2, 1000, how, false, &visited);
 	context_settle(&h->store->keeper->context);
 	return freed;
@@ -275,7 +275,7 @@ static void what_is_evicted_leaves_its_count_for_the_next_write(void **state)
 	set_threshold(h, 1000);
 	assert_true(visit_all(h, EVICT_ALL) > 0);
 	store_sized(h, "object", 0, 100);
-	assert_int_equal(item_in_dram(h, "object:0")->features.reads, 0);
+	assert_int_equal(item_features(item_in_dram(h, "object:0")).reads.count, 0);
 	assert_true(worth_of(h, "object:0") > worth - 0.6); /* a rounding and a code */
 }
 

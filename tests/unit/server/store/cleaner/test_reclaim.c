@@ -35,7 +35,7 @@ static struct clf_features features_of(struct harness *h, const char *key)
 	struct item *item = stripe_find(store_stripe(h->store, hash), hash, key, strlen(key));
 
 	assert_non_null(item);
-	return item->features;
+	return item_features(item);
 }
 
 static unsigned clock_of(struct harness *h, const char *key)
@@ -307,8 +307,8 @@ static void what_was_read_on_flash_comes_back_with_clock_and_features(void **sta
 	assert_int_equal(slots_of(h, "key"), 0);
 	assert_int_equal(clock_of(h, "key"), 3);
 	struct clf_features after = features_of(h, "key");
-	assert_int_equal(after.reads, before.reads);
-	assert_int_not_equal(after.first_gap, 0);
+	assert_int_equal(after.reads.count, before.reads.count);
+	assert_int_not_equal(after.reads.mean_gap, 0);
 	struct reply reply = get(h, "key");
 	assert_string_equal(reply.value, "value");
 	assert_int_equal(reply.flags, 42);
@@ -536,7 +536,7 @@ static void what_is_worth_it_stays_with_its_count_as_its_past(void **state)
 	assert_true(reclaim_segment(h->store, segment));
 	assert_int_equal(where(h, "key"), DRAM);
 	assert_int_equal(slots_of(h, "key"), 0);
-	assert_int_equal(features_of(h, "key").reads, 0); /* a stay begins, with what is known of it */
+	assert_int_equal(features_of(h, "key").reads.count, 0); /* a stay begins, with what is known of it */
 	assert_true(features_of(h, "key").past > 0);
 	assert_true(worth_of(h, "key") > BETWEEN);
 	assert_true(item_in_dram(h, "key")->state & ITEM_CANDIDATE); /* it is asked about once */

@@ -26,10 +26,11 @@ static void all_of_an_object_comes_back(void **state)
 		STORE_STORED);
 	set(h, "empty", "");
 	before = get(h, "key");
-	struct clf_features features = item_in_dram(h, "key")->features;
+	struct clf_features features = item_features(item_in_dram(h, "key")), loaded;
 	restart(h);
 	assert_int_equal(figures(h).loaded, 2);
-	assert_memory_equal(&item_in_dram(h, "key")->features, &features, sizeof(features));
+	loaded = item_features(item_in_dram(h, "key"));
+	assert_memory_equal(&loaded, &features, sizeof(features));
 	assert_true(item_in_dram(h, "key")->state & ITEM_FETCHED);
 	assert_true(item_clock(item_in_dram(h, "key")) > 0);
 	after = get(h, "key");

@@ -272,7 +272,7 @@ static void without_memory_for_loading_it_starts_cold(void **state)
 
 	if (!HAVE_FAULTS)
 		skip();
-	for (uint64_t n = 0; n < 100 && !seen; n++) {
+	for (uint64_t n = 0; n < 400 && !seen; n++) {
 		one_run(h);
 		seen = start_without(h, n) == SAVED_START_NO_MEMORY;
 		assert_true(!seen || access(items_path, F_OK) != 0); /* it is used up all the same */

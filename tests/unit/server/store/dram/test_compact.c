@@ -3,6 +3,8 @@
 #include "base/resident.h"
 #include "tests/unit/server/store/harness.h"
 
+#define STRIPES 64u /* the least that a store has */
+
 static char filler[KIB(4)];
 
 static void store_sized(struct harness *h, const char *name, unsigned n, uint32_t length)
@@ -156,7 +158,7 @@ static void objects_are_moved_together_when_most_of_a_size_have_gone(void **stat
 	}
 	holes = mem_holes(sparse);
 	assert_true(holes > MIB(3) + coarse);
-	assert_true(sparse[mem_class(1000 + sizeof(struct item))]);
+	assert_true(sparse[mem_class(store_item_bytes(h->store, strlen("object:10"), 0, 1000))]);
 	for (unsigned i = 0; i < 100 && ctr_sum(CTR_memory_compactions) == compactions; i++) {
 		keeper_step(h->store);
 		clk_scripted_advance(&h->clk, 300000);
@@ -169,6 +171,27 @@ static void objects_are_moved_together_when_most_of_a_size_have_gone(void **stat
 	}
 }
 
+static void tables_move_too_and_keep_their_links(void **state)
+{
+	const struct link_line *lines[STRIPES];
+	struct harness *h = *state;
+	char key[24];
+
+	open_dram(h, 10000);
+	for (uint32_t n = 0; n < STRIPES; n++)
+		lines[n] = h->store->stripes[n].lines;
+	compaction_ask(h->store);
+	assert_true(steps_to_the_end(h) > 0);
+	for (uint32_t n = 0; n < STRIPES; n++) {
+		assert_ptr_not_equal(h->store->stripes[n].lines, lines[n]);
+		assert_int_equal((uintptr_t)h->store->stripes[n].lines % sizeof(struct link_line), 0);
+	}
+	for (unsigned n = 0; n < 10000; n++) {
+		snprintf(key, sizeof(key), "object:%u", n);
+		assert_non_null(item_of(h, key));
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -178,6 +201,7 @@ int main(void)
 		TEST(a_pass_waits_until_items_are_within_the_limit_or_half_a_minute),
 		TEST(a_pass_is_made_in_bounded_steps_and_a_question_meanwhile_brings_another),
 		TEST(an_object_that_somebody_else_refers_to_stays_where_it_is),
+		TEST(tables_move_too_and_keep_their_links),
 		TEST(objects_are_moved_together_when_most_of_a_size_have_gone),
 	};
 

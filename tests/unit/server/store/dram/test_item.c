@@ -45,15 +45,14 @@ static void a_new_item_has_one_reference_and_nothing_else(void **state)
 	struct item *item = item_new(context_of(h), "key", 3, 0, 77, 5);
 	assert_int_equal(item->refs, 1);
 	assert_int_equal(item->state, 0);
-	assert_null(item_next(item));
 	assert_int_equal(item->cas, 0);
 	assert_int_equal(item->expiry, 77);
-	assert_false(item->has_extra || item->has_flags || item_marked(item));
+	assert_false(item_has_extra(item) || shape_has_flags(item->shape) || item_marked(item));
 	assert_int_equal(item_client_flags(item), 0);
 	assert_true(item_is(item, "key", 3));
 	assert_false(item_is(item, "ke", 2));
 	assert_false(item_is(item, "kez", 3));
-	assert_int_equal(item_allocated_bytes(item), sizeof(*item) + 3 + 5);
+	assert_int_equal(item_allocated_bytes(item), sizeof(*item) + sizeof(struct clf_reads) + 3 + 5);
 	item_release(context_of(h), item);
 }
 
@@ -71,9 +70,9 @@ static void each_mix_of_extra_and_flags_keeps_key_flags_and_value_apart(void **s
 		struct item *item = i % 2 ? item_new_extra(context_of(h), key, length, flags[i % 3], 0, 4)
 					  : item_new(context_of(h), key, length, flags[i % 3], 0, 4);
 
-		assert_int_equal(item->has_extra, i % 2);
+		assert_int_equal(item_has_extra(item), i % 2);
 		memcpy(item_value(item), "text", 4);
-		if (item->has_extra) {
+		if (item_has_extra(item)) {
 			assert_int_equal(item_extra(item)->marks, 0);
 			assert_int_equal(item_extra(item)->shown_cas, 0);
 			item_extra(item)->shown_cas = UINT64_MAX;
@@ -105,18 +104,77 @@ static void a_client_s_own_id_is_shown_and_marks_are_seen(void **state)
 	item_release(context_of(h), item);
 }
 
+/* What nobody asks for takes no room. */
+static void an_item_keeps_the_features_that_its_store_asks_for(void **state)
+{
+	static const struct {
+		bool flash;
+		enum clf_label_mode mode;
+		enum item_shape shape;
+		unsigned parts;
+	} rows[] = { { false, CLF_LABEL_PAPER, ITEM_BARE, 0 },
+		     { true, CLF_LABEL_FULL, ITEM_READS, 4 },
+		     { true, CLF_LABEL_PAPER, ITEM_GAPS, 7 } };
+	const struct clf_features all = {
+		.accessed_ms = 4711, .reads = { 3, 2, 500 }, .gaps = { 7, 8, 9 }, .past = 17
+	};
+	struct harness *h = *state;
+	const char *path = h->config.flash_path;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		h->config.flash_path = rows[i].flash ? path : NULL;
+		h->config.label_mode = rows[i].mode;
+		harness_open(h);
+		for (unsigned flags = 0; flags < 2; flags++) {
+			struct item *item = item_new(context_of(h), "key", 3, flags, 0, 5);
+			struct clf_features features = item_features(item);
+
+			assert_int_equal(item->shape, rows[i].shape + flags);
+			assert_int_equal(item_allocated_bytes(item), sizeof(*item) + rows[i].parts + 4 * flags + 8);
+			assert_memory_equal(&features, &(struct clf_features){ 0 }, sizeof(features));
+			item_set_features(item, &all);
+			features = item_features(item);
+			assert_int_equal(features.accessed_ms, 4711);
+			assert_int_equal(features.past, 17);
+			assert_int_equal(features.reads.count, rows[i].parts > 0 ? 3 : 0);
+			assert_int_equal(features.reads.stay, rows[i].parts > 0 ? 2 : 0);
+			assert_int_equal(features.reads.mean_gap, rows[i].parts > 0 ? 500 : 0);
+			assert_int_equal(features.gaps.first, rows[i].parts > 4 ? 7 : 0);
+			assert_int_equal(features.gaps.max, rows[i].parts > 4 ? 9 : 0);
+			assert_true(item_is(item, "key", 3));
+			assert_int_equal(item_client_flags(item), flags);
+			item_release(context_of(h), item);
+		}
+		harness_close(h);
+	}
+}
+
+/* Ids have 53 bits, beside which lie shape and key length. */
+static void the_largest_id_leaves_its_neighbours_alone(void **state)
+{
+	struct harness *h = *state;
+	struct item *item;
+
+	harness_open(h);
+	item = item_new_extra(context_of(h), "key", 3, 0, 0, 0);
+	item_set_cas(item, ITEM_CAS_MAX);
+	assert_true(item->cas == ITEM_CAS_MAX && item_shown_cas(item) == ITEM_CAS_MAX);
+	assert_int_equal(item->key_length, 3);
+	assert_true(item_has_extra(item));
+	item_release(context_of(h), item);
+}
+
 /* Times have 32 bits of milliseconds, and come from the clocks of several threads. */
 static void idle_time_survives_the_wrap_of_the_clock_and_another_thread_s_clock(void **state)
 {
-	struct clf_features features = { .accessed_ms = UINT32_MAX - 499 };
+	uint32_t accessed_ms = UINT32_MAX - 499;
 
 	(void)state;
-	assert_int_equal(item_idle_seconds(&features, (1ull << 32) + 2 * SECOND_MS - 500), 2);
-	assert_int_equal(item_idle_seconds(&features, (1ull << 32) - 501), 0); /* a millisecond before the write */
-	assert_int_equal(item_idle_seconds(&features, (1ull << 32) - 500 - ITEM_CLOCKS_APART_MS + 1), 0);
-	features.reads = 1;
-	features.accessed_ms = 4 * SECOND_MS;
-	assert_int_equal(item_idle_seconds(&features, 10 * SECOND_MS + 999), 6);
+	assert_int_equal(item_idle_seconds(accessed_ms, (1ull << 32) + 2 * SECOND_MS - 500), 2);
+	assert_int_equal(item_idle_seconds(accessed_ms, (1ull << 32) - 501), 0); /* a millisecond before the write */
+	assert_int_equal(item_idle_seconds(accessed_ms, (1ull << 32) - 500 - ITEM_CLOCKS_APART_MS + 1), 0);
+	accessed_ms = 4 * SECOND_MS;
+	assert_int_equal(item_idle_seconds(accessed_ms, 10 * SECOND_MS + 999), 6);
 }
 
 /* ---- references and cost --------------------------------------------------------------------- */
@@ -231,7 +289,7 @@ static void what_the_cleaner_releases_is_counted_as_its_own(void **state)
 
 static void a_record_s_item_has_all_that_the_record_has(void **state)
 {
-	struct clf_features features = { .accessed_ms = 9000, .reads = 3, .first_gap = 1 };
+	struct clf_features features = { .accessed_ms = 9000, .reads = { .count = 3 }, .gaps = { .first = 1 } };
 	struct seg_record record = { .key = "key",
 				     .key_length = 3,
 				     .value = "the value",
@@ -256,9 +314,28 @@ static void a_record_s_item_has_all_that_the_record_has(void **state)
 		assert_int_equal(item->expiry, 4711);
 		assert_int_equal(item->cas, 99);
 		assert_int_equal(item->state, fetched ? ITEM_FETCHED : 0);
-		assert_int_equal(item->features.reads, 3);
-		assert_in_range(item->features.accessed_ms, 8900, 9100); /* steps of 4.6 % of its age */
+		assert_int_equal(item_features(item).reads.count, 3);
+		assert_in_range(item->accessed_ms, 8900, 9100); /* steps of 4.6 % of its age */
 		item_release(context_of(h), item);
+	}
+}
+
+static void each_byte_of_a_key_counts_and_none_behind_it(void **state)
+{
+	char a[251], b[251];
+
+	(void)state;
+	memset(a, 'k', sizeof(a));
+	memset(b, 'k', sizeof(b));
+	for (size_t length = 0; length <= 250; length++) {
+		b[length] = 'x';
+		assert_true(keys_equal(a, b, length));
+		b[length] = 'k';
+		for (size_t i = 0; i < length; i++) {
+			b[i] ^= 1;
+			assert_false(keys_equal(a, b, length));
+			b[i] ^= 1;
+		}
 	}
 }
 
@@ -267,10 +344,13 @@ static void a_record_s_item_has_all_that_the_record_has(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(each_byte_of_a_key_counts_and_none_behind_it),
 		TEST(the_limit_counts_header_and_key_to_the_byte),
 		TEST(a_new_item_has_one_reference_and_nothing_else),
 		TEST(each_mix_of_extra_and_flags_keeps_key_flags_and_value_apart),
 		TEST(a_client_s_own_id_is_shown_and_marks_are_seen),
+		TEST(an_item_keeps_the_features_that_its_store_asks_for),
+		TEST(the_largest_id_leaves_its_neighbours_alone),
 		TEST(idle_time_survives_the_wrap_of_the_clock_and_another_thread_s_clock),
 		TEST(an_item_is_freed_with_its_last_reference_alone),
 		TEST(the_account_has_the_cost_of_each_item_until_it_goes),

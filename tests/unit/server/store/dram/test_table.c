@@ -1,88 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The DRAM table of a stripe: what is linked is found, chains grow and shrink, and their bytes are in the account. */
-#include "tests/unit/server/store/harness.h"
-
-#define BUCKETS_LEAST 16u
-#define MANY 3000u
-
-/* A stripe held by the test, which takes items of any hash here: no request comes to it. */
-struct held {
-	struct store_context *context;
-	struct store *store;
-	struct stripe *stripe;
-};
-
-static struct held hold_first(struct harness *h)
-{
-	h->config.flash_path = NULL;
-	harness_open(h);
-	struct held held = { .context = &h->worker[0]->context, .store = h->store, .stripe = &h->store->stripes[0] };
-	lock_acquire(&held.stripe->lock);
-	return held;
-}
-
-static uint64_t hash_of(const struct held *held, const char *key)
-{
-	return store_hash(held->store, key, strlen(key));
-}
-
-static struct item *find(const struct held *held, const char *key)
-{
-	return stripe_find(held->stripe, hash_of(held, key), key, strlen(key));
-}
-
-static struct item *make(const struct held *held, const char *key)
-{
-	struct item *item = item_new(held->context, key, strlen(key), 0, 0, 0);
-
-	assert_non_null(item);
-	return item;
-}
-
-static struct item *link(const struct held *held, const char *key)
-{
-	struct item *item = make(held, key);
-
-	stripe_link(held->store, held->stripe, hash_of(held, key), item);
-	return item;
-}
-
-static void take_out(const struct held *held, const char *key)
-{
-	struct item *item = find(held, key);
-
-	assert_non_null(item);
-	stripe_unlink(held->store, held->stripe, hash_of(held, key), item);
-	assert_null(item_next(item));
-	assert_false(item->state & ITEM_LINKED);
-	item_release(held->context, item);
-}
-
-static void name(unsigned n, char key[24])
-{
-	snprintf(key, 24, "object:%u", n);
-}
-
-static void link_many(const struct held *held, unsigned count)
-{
-	char key[24];
-
-	for (unsigned n = 0; n < count; n++) {
-		name(n, key);
-		link(held, key);
-	}
-}
-
-static void let_go(struct held *held, unsigned from, unsigned to)
-{
-	char key[24];
-
-	for (unsigned n = from; n < to; n++) {
-		name(n, key);
-		take_out(held, key);
-	}
-	lock_release(&held->stripe->lock);
-}
+/* The DRAM table of a stripe: what is linked is found, whichever of its lines it lies in, and links move. */
+#include "tests/unit/server/store/dram/held.h"
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
@@ -92,7 +10,7 @@ static void nothing_is_found_but_the_very_key(void **state)
 
 	assert_null(find(&held, "key"));
 	struct item *item = link(&held, "key");
-	/* The same chain, by the hash of the linked key. */
+	/* The same link, by the hash of the linked key. */
 	assert_null(stripe_find(held.stripe, hash_of(&held, "key"), "ke", 2));
 	assert_null(stripe_find(held.stripe, hash_of(&held, "key"), "keys", 4));
 	assert_null(stripe_find(held.stripe, hash_of(&held, "key"), "kez", 3));
@@ -102,28 +20,55 @@ static void nothing_is_found_but_the_very_key(void **state)
 	lock_release(&held.stripe->lock);
 }
 
-static void objects_of_one_chain_are_told_apart_and_each_can_go_first(void **state)
+/* Both lines of a hash have 20 links, and no table is large enough for one more. */
+#define ALIKE 20u
+
+static void objects_of_one_hash_are_told_apart_until_both_lines_are_full(void **state)
 {
-	static const char *const keys[] = { "a", "b", "c" };
 	struct held held = hold_first(*state);
+	struct item *item[ALIKE];
+	unsigned count = 0;
+	char key[24];
 
-	for (unsigned first = 0; first < 3; first++) {
-		struct item *item[3];
-
-		for (unsigned i = 0; i < 3; i++) { /* under one hash */
-			item[i] = make(&held, keys[i]);
-			stripe_link(held.store, held.stripe, 4711, item[i]);
+	link_many(&held, 200); /* some of which must leave these lines */
+	for (; count < ALIKE; count++) {
+		name(1000 + count, key);
+		item[count] = make(&held, key);
+		if (!stripe_link(held.store, held.stripe, 4711, item[count]))
+			break;
+	}
+	assert_in_range(count, LINE_LINKS, ALIKE); /* fewer than 20 where a line is its own other one */
+	if (count < ALIKE) {
+		assert_false(item[count]->state & ITEM_LINKED);
+		item_release(held.context, item[count]);
+	}
+	assert_int_equal(held.stripe->count, 200 + count);
+	for (unsigned first = 0; first < count; first++) {
+		for (unsigned i = 0; i < count; i++) {
+			name(1000 + i, key);
+			assert_ptr_equal(stripe_find(held.stripe, 4711, key, strlen(key)), i < first ? NULL : item[i]);
 		}
 		stripe_unlink(held.store, held.stripe, 4711, item[first]);
-		for (unsigned i = 0; i < 3; i++)
-			assert_ptr_equal(stripe_find(held.stripe, 4711, keys[i], 1), i == first ? NULL : item[i]);
-		for (unsigned i = 0; i < 3; i++) {
-			if (i != first)
-				stripe_unlink(held.store, held.stripe, 4711, item[i]);
-			item_release(held.context, item[i]);
-		}
-		assert_int_equal(held.stripe->count, 0);
+		item_release(held.context, item[first]);
 	}
+	let_go(&held, 0, 200);
+}
+
+static void a_clean_copy_is_found_by_its_hash_alone_and_others_are_not(void **state)
+{
+	struct held held = hold_first(*state);
+	uint64_t hash = hash_of(&held, "key");
+	struct item *item = link(&held, "key");
+
+	assert_null(stripe_find_copy(held.store, held.stripe, hash));
+	stripe_unlink(held.store, held.stripe, hash, item);
+	item->state |= ITEM_CLEAN;
+	assert_true(stripe_link(held.store, held.stripe, hash, item));
+	assert_ptr_equal(stripe_find_copy(held.store, held.stripe, hash), item);
+	assert_null(stripe_find_copy(held.store, held.stripe, hash + (1ull << 63)));
+	assert_int_equal(copies_count(held.store), 1);
+	take_out(&held, "key");
+	assert_int_equal(copies_count(held.store), 0);
 	lock_release(&held.stripe->lock);
 }
 
@@ -148,7 +93,7 @@ static void a_replaced_item_is_its_caller_s_and_the_count_stays(void **state)
 	lock_release(&held.stripe->lock);
 }
 
-static void what_is_replaced_in_a_chain_leaves_its_neighbours_linked(void **state)
+static void what_is_replaced_leaves_its_neighbours_linked(void **state)
 {
 	static const char *const keys[] = { "a", "b", "c" };
 	struct held held = hold_first(*state);
@@ -156,7 +101,7 @@ static void what_is_replaced_in_a_chain_leaves_its_neighbours_linked(void **stat
 
 	for (unsigned i = 0; i < 3; i++) {
 		item[i] = make(&held, keys[i]);
-		stripe_link(held.store, held.stripe, 4711, item[i]);
+		assert_true(stripe_link(held.store, held.stripe, 4711, item[i]));
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		struct item *new = make(&held, keys[i]);
@@ -174,134 +119,145 @@ static void what_is_replaced_in_a_chain_leaves_its_neighbours_linked(void **stat
 	lock_release(&held.stripe->lock);
 }
 
-/* ---- the number of chains -------------------------------------------------------------------- */
-
-static void a_stripe_with_few_objects_keeps_its_least_chains(void **state)
+static void a_moved_item_is_found_at_its_new_address(void **state)
 {
 	struct held held = hold_first(*state);
-	uint64_t bytes = held.store->table_bytes;
+	struct item *item, *moved = NULL;
 
-	assert_int_equal(held.stripe->mask + 1, BUCKETS_LEAST);
-	stripe_shrink(held.store, held.stripe);
-	assert_int_equal(held.stripe->mask + 1, BUCKETS_LEAST);
-	link_many(&held, BUCKETS_LEAST + BUCKETS_LEAST / 2);
-	assert_int_equal(held.stripe->mask + 1, BUCKETS_LEAST);
-	assert_int_equal(held.store->table_bytes, bytes);
-	let_go(&held, 0, BUCKETS_LEAST + BUCKETS_LEAST / 2);
+	link_many(&held, 50);
+	for (uint32_t line = 0; line < stripe_lines(held.stripe) && !moved; line++)
+		for (unsigned at = 0; at < LINE_LINKS && !moved; at++) {
+			item = stripe_item(held.stripe, line, at);
+			if (!item || !item_is(item, "object:17", 9))
+				continue;
+			moved = mem_alloc(item_allocated_bytes(item));
+			memcpy((void *)moved, item, item_allocated_bytes(item));
+			stripe_moved(held.stripe, line, at, moved);
+			mem_free(item);
+		}
+	assert_non_null(moved);
+	assert_ptr_equal(find(&held, "object:17"), moved);
+	let_go(&held, 0, 50);
 }
 
-static void chains_double_as_objects_come_and_each_is_still_found(void **state)
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void the_other_line_of_the_other_line_is_the_own_one(void **state)
+{
+	(void)state;
+	for (uint32_t lines = 1; lines < 2000; lines += 1 + lines / 5)
+		for (unsigned tag = 0; tag < 256; tag++)
+			for (uint32_t line = 0; line < lines; line += 1 + lines / 50) {
+				uint32_t other = line_other(line, (uint8_t)tag, lines);
+
+				assert_true(other < lines);
+				assert_int_equal(line_other(other, (uint8_t)tag, lines), line);
+			}
+}
+
+static void shapes_have_four_sizes_for_each_doubling_and_lines_in_the_order_of_hashes(void **state)
+{
+	static const uint32_t shapes[] = { SHAPE(1u, 0u), SHAPE(3u, 0u), SHAPE(4u, 0u), SHAPE(7u, 0u),
+					   SHAPE(4u, 1u), SHAPE(5u, 2u), SHAPE(7u, 5u), SHAPE(6u, 10u) };
+	static const uint32_t lines[] = { 1, 3, 4, 7, 8, 20, 224, 6144 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		assert_int_equal(shape_lines(shapes[i]), lines[i]);
+		assert_int_equal(shape_own_line(shapes[i], 0), 0);
+		assert_int_equal(shape_own_line(shapes[i], UINT32_MAX), lines[i] - 1);
+		for (uint32_t line = 0; line < lines[i]; line++) {
+			assert_int_equal(shape_own_line(shapes[i], shape_least_bits(shapes[i], line)), line);
+			assert_int_equal(shape_own_line(shapes[i], shape_least_bits(shapes[i], line + 1) - 1), line);
+		}
+	}
+}
+
+static void links_come_go_and_move_and_each_is_found(void **state)
 {
 	struct held held = hold_first(*state);
-	uint64_t bytes = held.store->table_bytes;
+	unsigned guests = 0;
+	struct rng rng;
 	char key[24];
 
+	rng_init(&rng, 7);
 	link_many(&held, MANY);
-	assert_int_equal(held.stripe->count, MANY);
-	assert_in_range(held.stripe->mask + 1, MANY / 2, 2 * MANY);
-	assert_int_equal(held.stripe->mask & (held.stripe->mask + 1), 0);
-	assert_int_equal(held.store->table_bytes,
-			 bytes + (held.stripe->mask + 1 - BUCKETS_LEAST) * sizeof(struct item_link));
+	for (unsigned n = 0; n < 20 * MANY; n++) { /* at the highest load, as the table has just grown or not */
+		unsigned old = (unsigned)rng_below(&rng, MANY);
+
+		name(old, key);
+		take_out(&held, key);
+		if (n % 1000 == 0)
+			guests += check_lines(&held);
+		link(&held, key);
+	}
+	assert_true(guests > 0);
 	for (unsigned n = 0; n < MANY; n++) {
 		name(n, key);
 		assert_non_null(find(&held, key));
+		name(MANY + n, key);
+		assert_null(find(&held, key));
 	}
-	name(MANY, key);
-	assert_null(find(&held, key));
 	let_go(&held, 0, MANY);
 }
 
-static void chains_shrink_only_below_an_object_for_four_of_them(void **state)
+/* ---- the number of lines --------------------------------------------------------------------- */
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+static bool count_item(void *context, struct item *item)
+{
+	unsigned *seen = context, number = 0;
+
+	for (size_t i = strlen("object:"); i < item->key_length; i++)
+		number = 10 * number + (unsigned)(item_key(item)[i] - '0');
+	assert_true(number < MANY);
+	seen[number]++;
+	return true;
+}
+
+static bool stop_at_third(void *context, struct item *item)
+{
+	(void)item;
+	return ++*(unsigned *)context < 3;
+}
+
+static void every_link_belongs_to_one_own_line(void **state)
 {
 	struct held held = hold_first(*state);
-	uint64_t bytes = held.store->table_bytes;
-	char key[24];
+	unsigned seen[MANY] = { 0 }, met = 0;
 
 	link_many(&held, MANY);
-	uint32_t full = held.stripe->mask + 1, left = MANY;
-	for (; left > full / 4; left--) {
-		name(left - 1, key);
-		take_out(&held, key);
-		stripe_shrink(held.store, held.stripe);
-		assert_int_equal(held.stripe->mask + 1, full);
-	}
-	name(--left, key);
-	take_out(&held, key);
-	assert_int_equal(held.stripe->mask + 1, full); /* not before somebody asks */
-	stripe_shrink(held.store, held.stripe);
-	assert_int_equal(held.stripe->mask + 1, full / 2);
-	for (unsigned n = 0; n < left; n++) {
+	assert_true(check_lines(&held) > 0);
+	for (uint32_t line = 0; line < stripe_lines(held.stripe); line++)
+		assert_true(stripe_meet_own(held.stripe, line, count_item, seen));
+	for (unsigned n = 0; n < MANY; n++)
+		assert_int_equal(seen[n], 1);
+	assert_false(stripe_meet_own(held.stripe, 0, stop_at_third, &met));
+	assert_int_equal(met, 3);
+	let_go(&held, 0, MANY);
+}
+
+static void a_position_holds_while_the_table_has_its_size(void **state)
+{
+	struct held held = hold_first(*state);
+	struct line_position position = { 0 };
+
+	assert_int_equal(position_line(&position, held.stripe), 0);
+	link_many(&held, 100);
+	position_set(&position, held.stripe, 5);
+	assert_int_equal(position_line(&position, held.stripe), 5);
+	position_set(&position, held.stripe, stripe_lines(held.stripe));
+	assert_int_equal(position_line(&position, held.stripe), 0);
+	position_set(&position, held.stripe, 5);
+	for (unsigned n = 100; stripe_lines(held.stripe) == position.lines; n++) {
+		char key[24];
+
 		name(n, key);
-		assert_non_null(find(&held, key));
+		link(&held, key);
 	}
-	for (; left > 0; left--) {
-		name(left - 1, key);
-		take_out(&held, key);
-	}
-	stripe_shrink(held.store, held.stripe); /* all at once */
-	assert_int_equal(held.stripe->mask + 1, BUCKETS_LEAST);
-	assert_int_equal(held.store->table_bytes, bytes);
-	lock_release(&held.stripe->lock);
-}
-
-/* ---- stripes --------------------------------------------------------------------------------- */
-
-static uint32_t stripes_with(struct harness *h, uint64_t memory_bytes)
-{
-	h->config.memory_bytes = memory_bytes;
-	harness_open(h);
-	uint32_t count = h->store->stripe_count;
-	assert_int_equal(h->store->table_bytes, count * BUCKETS_LEAST * sizeof(struct item_link));
-	harness_close(h);
-	return count;
-}
-
-static void the_number_of_stripes_follows_from_memory_within_bounds(void **state)
-{
-	struct harness *h = *state;
-
-	h->config.flash_path = NULL;
-	assert_int_equal(stripes_with(h, MIB(1)), 64);
-	assert_int_equal(stripes_with(h, MIB(4)), 64);
-	assert_int_equal(stripes_with(h, MIB(4) + 1), 64);
-	assert_int_equal(stripes_with(h, MIB(5)), 128);
-	assert_int_equal(stripes_with(h, MIB(512)), 8192);
-	assert_int_equal(stripes_with(h, 1ull << 40), 8192);
-}
-
-/* A stripe is chosen by tag bits: more stripes than tags would stay empty. */
-static void there_are_not_more_stripes_than_tags(void **state)
-{
-	struct harness *h = *state;
-
-	h->config.memory_bytes = MIB(64);
-	h->config.tag_bits = 8;
-	harness_open(h);
-	assert_int_equal(h->store->stripe_count, 256);
-	harness_close(h);
-	h->config.tag_bits = 2;
-	harness_open(h);
-	assert_int_equal(h->store->stripe_count, 64); /* the least */
-}
-
-static void foreseeing_changes_nothing_whatever_the_hashes_are(void **state)
-{
-	struct harness *h = *state;
-	uint64_t hashes[64];
-
-	harness_open(h);
-	for (unsigned i = 0; i < 64; i++)
-		hashes[i] = 0x9e3779b97f4a7c15ull * i;
-	set(h, "key", "value");
-	hashes[7] = store_hash(h->store, "key", 3);
-	stripes_foresee(h->store, hashes, 0);
-	stripes_foresee(h->store, hashes, 64);
-	assert_int_equal(store_dram_items(h->store), 1);
-	for (uint32_t i = 0; i < h->store->stripe_count; i++) { /* each was released */
-		assert_true(lock_try(&h->store->stripes[i].lock));
-		lock_release(&h->store->stripes[i].lock);
-	}
-	assert_value(h, "key", "value");
+	assert_int_equal(position_line(&position, held.stripe), 0);
+	let_go(&held, 0, held.stripe->count);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
@@ -310,15 +266,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_is_found_but_the_very_key),
-		TEST(objects_of_one_chain_are_told_apart_and_each_can_go_first),
+		TEST(objects_of_one_hash_are_told_apart_until_both_lines_are_full),
+		TEST(a_clean_copy_is_found_by_its_hash_alone_and_others_are_not),
 		TEST(a_replaced_item_is_its_caller_s_and_the_count_stays),
-		TEST(what_is_replaced_in_a_chain_leaves_its_neighbours_linked),
-		TEST(a_stripe_with_few_objects_keeps_its_least_chains),
-		TEST(chains_double_as_objects_come_and_each_is_still_found),
-		TEST(chains_shrink_only_below_an_object_for_four_of_them),
-		TEST(the_number_of_stripes_follows_from_memory_within_bounds),
-		TEST(there_are_not_more_stripes_than_tags),
-		TEST(foreseeing_changes_nothing_whatever_the_hashes_are),
+		TEST(what_is_replaced_leaves_its_neighbours_linked),
+		TEST(a_moved_item_is_found_at_its_new_address),
+		TEST(the_other_line_of_the_other_line_is_the_own_one),
+		TEST(shapes_have_four_sizes_for_each_doubling_and_lines_in_the_order_of_hashes),
+		TEST(links_come_go_and_move_and_each_is_found),
+		TEST(every_link_belongs_to_one_own_line),
+		TEST(a_position_holds_while_the_table_has_its_size),
 	};
 
 	return cmocka_run_group_tests_name("store: the DRAM table", tests, NULL, NULL);

@@ -226,7 +226,7 @@ static void the_parts_of_memory_are_all_that_is_used(void **state)
 				 memory.staging + memory.readers;
 		assert_in_range(status.memory_used - parts, 0, SEG_PAGE - 1); /* the region has whole pages */
 		assert_true(memory.untouched < memory.index + memory.segments + memory.classifier + MIB(1));
-		assert_int_equal(status.hash_buckets * sizeof(struct item_link), status.dram_table_bytes);
+		assert_int_equal(status.hash_buckets / LINE_LINKS * sizeof(struct link_line), status.dram_table_bytes);
 	}
 }
 

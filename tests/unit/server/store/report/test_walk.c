@@ -229,7 +229,7 @@ static void an_object_is_shown_as_it_is(void **state)
 	assert_false(object->from_flash);
 	assert_in_range(object->expires, now + 899, later + 901);
 	assert_in_range(object->accessed, now - 101, later - 99);
-	assert_int_equal(object->bytes, sizeof(struct item) + 4 + 3 + 10);
+	assert_int_equal(object->bytes, item_bytes(ITEM_READS_FLAGS, 3, 10));
 	assert_int_equal(store_class_bytes(object->class), 64);
 	assert_true(seen_once("for ever")->expires == -1);
 	get(h, "key");

@@ -139,7 +139,7 @@ static void a_counted_object_keeps_the_count_of_its_accesses(void **state)
 		assert_int_equal(run_number(h, STORE_INCR, "key", 1).result, STORE_HIT);
 		const struct item *item = item_in_dram(h, "key");
 		assert_int_equal(item == before, rows[i].in_place);
-		assert_int_equal(item->features.reads, 0);
+		assert_int_equal(item_features(item).reads.count, 0);
 		assert_true(worth_of(h, "key") > worth - 0.1);
 		run(h, STORE_DELETE, "key");
 	}

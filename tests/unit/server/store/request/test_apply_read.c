@@ -291,6 +291,114 @@ static void an_object_is_stale_until_a_new_value_is_stored(void **state)
 	in_every_place(*state, stale_until_set);
 }
 
+/* ---- values under way ------------------------------------------------------------------------ */
+
+#define UNDER_WAY (2 * ITEM_REFS_MAX + 5)
+
+static enum store_result get_and_hold(struct harness *h, struct store_value *value)
+{
+	struct flight f;
+
+	flight_prepare(h, 0, &f, STORE_GET, "key");
+	store_worker_turn(h->worker[0]);
+	assert_true(store_execute(h->worker[0], &f.request));
+	*value = f.request.value;
+	return f.request.result;
+}
+
+static int64_t bytes_of_items(struct harness *h)
+{
+	context_settle(&h->worker[0]->context);
+	return atomic_load(&h->store->item_bytes);
+}
+
+/* More clients than a reference count can tell wait for one value. */
+static void values_under_way_take_a_copy_when_references_are_used_up(void **state)
+{
+	struct store_value *held = mem_must_zalloc(UNDER_WAY * sizeof(*held));
+	struct harness *h = *state;
+	struct item *first;
+	uint64_t cas;
+	int64_t one;
+
+	h->config.flash_path = NULL;
+	harness_open(h);
+	run_full(h, .op = STORE_SET, .key = "key", .value = "the value", .length = 9, .flags = 77, .exptime = 100);
+	first = item_in_dram(h, "key");
+	cas = first->cas;
+	one = bytes_of_items(h);
+	for (unsigned i = 0; i < UNDER_WAY; i++)
+		assert_int_equal(get_and_hold(h, &held[i]), STORE_HIT);
+	assert_int_equal(bytes_of_items(h), 3 * one);
+	assert_ptr_not_equal(item_in_dram(h, "key"), first);
+	assert_int_equal(store_dram_items(h->store), 1);
+	for (unsigned i = 0; i < UNDER_WAY; i++) {
+		assert_int_equal(held[i].length, 9);
+		assert_memory_equal(held[i].data, "the value", 9);
+		assert_int_equal(held[i].client_flags, 77);
+		assert_true(held[i].cas == cas);
+		store_value_release(h->worker[0], &held[i]);
+	}
+	assert_int_equal(bytes_of_items(h), one);
+	assert_int_equal(item_in_dram(h, "key")->refs, 1);
+	assert_true(item_in_dram(h, "key")->state & ITEM_FETCHED);
+	assert_int_equal(ASK(h, "key", .uncounted = true).found.ttl_seconds, 100);
+	mem_free(held);
+}
+
+/* Among them marks, a client's own id, and the mark of a candidate. */
+static void the_copy_has_all_that_the_object_had(void **state)
+{
+	struct store_value *held = mem_must_zalloc(UNDER_WAY * sizeof(*held));
+	struct harness *h = *state;
+	struct item *item;
+
+	harness_open(h);
+	for (unsigned extra = 0; extra < 2; extra++) {
+		run(h, STORE_DELETE, "key");
+		ask(h, "key",
+		    (struct asked){ .op = STORE_SET,
+				    .value = "12345",
+				    .options = { .own_cas = extra, .new_cas = extra ? 4711 : 0 } });
+		item = item_in_dram(h, "key");
+		assert_int_equal(item_has_extra(item), extra);
+		assert_int_equal(!!(item->state & ITEM_CANDIDATE), !extra);
+		for (unsigned i = 0; i < ITEM_REFS_MAX; i++)
+			assert_int_equal(get_and_hold(h, &held[i]), STORE_HIT);
+		assert_ptr_not_equal(item_in_dram(h, "key"), item);
+		item = item_in_dram(h, "key");
+		assert_int_equal(item_has_extra(item), extra);
+		assert_true(item_shown_cas(item) == held[0].cas);
+		assert_int_equal(!!(item->state & ITEM_CANDIDATE), !extra);
+		assert_int_equal(h->store->candidate_count, !extra);
+		for (unsigned i = 0; i < ITEM_REFS_MAX; i++)
+			store_value_release(h->worker[0], &held[i]);
+	}
+	mem_free(held);
+}
+
+static void without_memory_for_the_copy_a_get_is_refused_until_values_are_gone(void **state)
+{
+	struct store_value *held = mem_must_zalloc(UNDER_WAY * sizeof(*held)), more;
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	h->config.flash_path = NULL;
+	harness_open(h);
+	set(h, "key", "value");
+	for (unsigned i = 0; i < ITEM_REFS_MAX - 1; i++)
+		assert_int_equal(get_and_hold(h, &held[i]), STORE_HIT);
+	fault_arm(FAULT_memory_alloc, FAULT_ALWAYS, 0);
+	assert_int_equal(get_and_hold(h, &more), STORE_NO_MEMORY);
+	store_value_release(h->worker[0], &held[0]);
+	assert_int_equal(get_and_hold(h, &held[0]), STORE_HIT);
+	fault_disarm_all();
+	for (unsigned i = 0; i < ITEM_REFS_MAX - 1; i++)
+		store_value_release(h->worker[0], &held[i]);
+	mem_free(held);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -305,6 +413,9 @@ int main(void)
 		TEST(recache_looks_at_the_life_after_the_touch),
 		TEST(an_invalidated_object_stays_and_one_reader_wins),
 		TEST(an_object_is_stale_until_a_new_value_is_stored),
+		TEST(values_under_way_take_a_copy_when_references_are_used_up),
+		TEST(the_copy_has_all_that_the_object_had),
+		TEST(without_memory_for_the_copy_a_get_is_refused_until_values_are_gone),
 	};
 
 	return cmocka_run_group_tests_name("store: reads with options", tests, NULL, NULL);

@@ -383,12 +383,12 @@ static void a_value_that_is_set_anew_or_appended_to_keeps_the_count_of_accesses(
 	harness_open(h);
 	assert_missing(h, "key");
 	set(h, "key", "value");
-	assert_int_equal(item_in_dram(h, "key")->features.past, past_code(1)); /* the miss */
+	assert_int_equal(item_in_dram(h, "key")->past, past_code(1)); /* the miss */
 	for (unsigned reads = 0; reads < 7; reads++)
 		get(h, "key");
 	worth = worth_of(h, "key");
 	set(h, "key", "other");
-	assert_int_equal(item_in_dram(h, "key")->features.reads, 0);
+	assert_int_equal(item_features(item_in_dram(h, "key")).reads.count, 0);
 	assert_true(worth_of(h, "key") > worth - 0.1);
 	assert_int_equal(run_with(h, STORE_APPEND, "key", "!").result, STORE_STORED);
 	assert_true(worth_of(h, "key") > worth - 0.2); /* it is a byte longer */
@@ -404,16 +404,16 @@ static void an_object_that_begins_empty_keeps_the_count_of_accesses(void **state
 	harness_open(h);
 	assert_missing(h, "made");
 	assert_int_equal(ask(h, "made", asked).result, STORE_HIT);
-	assert_int_equal(item_in_dram(h, "made")->features.past, past_code(2)); /* this miss and the one before */
+	assert_int_equal(item_in_dram(h, "made")->past, past_code(2)); /* this miss and the one before */
 	set(h, "made", "value");
-	assert_int_equal(item_in_dram(h, "made")->features.past, past_code(2));
+	assert_int_equal(item_in_dram(h, "made")->past, past_code(2));
 
 	set(h, "emptied", "value");
 	for (unsigned reads = 0; reads < 4; reads++)
 		get(h, "emptied");
 	asked = (struct asked){ .op = STORE_DELETE, .options = { .drop_value = true } };
 	assert_int_equal(ask(h, "emptied", asked).result, STORE_DELETED);
-	assert_int_equal(item_in_dram(h, "emptied")->features.past, past_code(4));
+	assert_int_equal(item_in_dram(h, "emptied")->past, past_code(4));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)

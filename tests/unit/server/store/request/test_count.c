@@ -261,7 +261,7 @@ static struct store_class_status class_of(struct harness *h, unsigned class)
 
 static void a_class_counts_what_met_its_objects_and_no_miss(void **state)
 {
-	unsigned class = size_class(item_bytes_for(3, 0, 2));
+	unsigned class = size_class(item_bytes(ITEM_BARE, 3, 2));
 	struct harness *h = *state;
 
 	h->config.flash_path = NULL;
@@ -302,7 +302,7 @@ static void an_object_on_flash_counts_in_the_class_that_it_would_have(void **sta
 	memset(value, 'v', sizeof(value));
 	run_full(h, .op = STORE_SET, .key = "key", .value = value, .length = sizeof(value), .flags = 1);
 	move(h, "key");
-	unsigned class = size_class(item_bytes_for(3, 1, sizeof(value)));
+	unsigned class = size_class(store_item_bytes(h->store, 3, 1, sizeof(value)));
 	assert_true(get(h, "key").from_flash);
 	assert_int_equal(class_of(h, class).get_hits, 1);
 	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
@@ -363,7 +363,7 @@ static void of_a_miss_a_watcher_is_told_nothing(void **state)
 
 static void a_watcher_is_told_of_the_object_that_a_request_met_or_brought(void **state)
 {
-	unsigned class = size_class(item_bytes_for(3, 0, 100));
+	unsigned class = size_class(item_bytes(ITEM_BARE, 3, 100));
 	struct harness *h = *state;
 
 	h->config.flash_path = NULL;
@@ -387,7 +387,7 @@ static void assert_met(struct store_told told, enum store_met met, unsigned clas
 
 static void a_watcher_of_look_ups_is_told_what_was_there_before(void **state)
 {
-	unsigned class = size_class(item_bytes_for(3, 0, 100));
+	unsigned class = size_class(item_bytes(ITEM_BARE, 3, 100));
 	struct harness *h = *state;
 
 	h->config.flash_path = NULL;
@@ -416,7 +416,8 @@ static void a_watcher_of_look_ups_is_told_of_flash(void **state)
 	events_want(1u << EVENT_FETCHERS);
 	set_on_flash(h, "key", "value");
 	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_ON_FLASH, 0, 0);
-	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_IN_DRAM, size_class(item_bytes_for(3, 0, 100)), 100);
+	assert_met(told_storing(h, STORE_SET, 0), STORE_MET_IN_DRAM, size_class(store_item_bytes(h->store, 3, 0, 100)),
+		   100);
 	set_on_flash(h, "key", "value");
 	flight_prepare(h, 0, &f, STORE_DELETE, "key");
 	f.request.has_options = f.request.options.blind = true;
@@ -427,7 +428,7 @@ static void a_watcher_of_look_ups_is_told_of_flash(void **state)
 		drain(h, 0);
 	struct store_told told;
 	store_tell(h->store, &f.request, &told);
-	assert_met(told, STORE_MET_ON_FLASH, size_class(item_bytes_for(3, 0, 5)), 5);
+	assert_met(told, STORE_MET_ON_FLASH, size_class(store_item_bytes(h->store, 3, 0, 5)), 5);
 	events_want(0);
 }
 

@@ -102,7 +102,7 @@ static void what_has_room_for_marks_is_no_candidate_either_once_it_is_marked(voi
 			    .value = "newer",
 			    .cas = cas });
 	item = item_of(h, "key");
-	assert_true(item->has_extra && item->state & ITEM_CANDIDATE);
+	assert_true(item_has_extra(item) && item->state & ITEM_CANDIDATE);
 	ask(h, "key", INVALIDATE);
 	assert_ptr_equal(item_of(h, "key"), item);
 	assert_false(item->state & ITEM_CANDIDATE);
@@ -157,8 +157,7 @@ static void marked_objects_are_evicted_like_others_and_nothing_is_left(void **st
 		MAKERS[i](h, "key");
 		context_settle(&h->worker[0]->context);
 		uint64_t length = item_of(h, "key")->value_length;
-		assert_int_equal(atomic_load(&h->store->item_bytes),
-				 mem_cost(sizeof(struct item) + sizeof(struct item_extra) + 3 + length));
+		assert_int_equal(atomic_load(&h->store->item_bytes), mem_cost(item_bytes(ITEM_READS_EXTRA, 3, length)));
 		for (int round = 0; round < 6; round++)
 			evict_dram(&h->worker[0]->context, UINT64_MAX / 2, 1 << 20, EVICT_ANY, false, &visited);
 		assert_missing(h, "key");

@@ -58,7 +58,7 @@ static void an_object_is_refused_with_the_reason_and_costs_nothing(void **state)
 	assert_null(store_item_create(h->worker[0], "key", 3, 0, 0, half, &why));
 	assert_int_equal(why, STORE_NO_MEMORY);
 	struct store_class_status status;
-	store_get_class(h->store, size_class(item_bytes_for(3, 0, half)), &status);
+	store_get_class(h->store, size_class(store_item_bytes(h->store, 3, 0, half)), &status);
 	assert_int_equal(status.out_of_memory, 1);
 	store_item_drop(h->worker[0], item); /* it counted at once, and does no more */
 	item = store_item_create(h->worker[0], "key", 3, 0, 0, half, &why);
