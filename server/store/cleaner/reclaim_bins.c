@@ -19,12 +19,17 @@ struct bins_walk {
 	struct bins_searcher searcher;
 };
 
-/* Is the object in DRAM a copy of this record? Then the copy becomes the object. The stripe is held. */
+/* Is the object in DRAM a copy of this record? Then the copy becomes the object. A touch keeps the id, so it may be a copy of a
+   newer record as well, with a slot: that goes. The stripe is held. */
 static void meet_item(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item,
 		      const struct seg_record *record)
 {
+	struct fidx_key key;
+
 	if (!(item->state & ITEM_CLEAN) || item->cas != record->cas)
 		return;
+	fidx_key_of(store->index, hash, &key);
+	fidx_clear(store->index, &key);
 	copy_becomes_original(store, stripe, hash, item);
 	item->state |= ITEM_KEPT;
 }

@@ -105,6 +105,96 @@ static void what_a_commit_passes_by_is_kept_and_a_change_of_it_holds(void **stat
 	assert_missing(h, "key");
 }
 
+/* The object stays in DRAM, and an equal record lies in a segment of bins. Returns the segment. */
+static uint32_t keep(struct harness *h)
+{
+	assert_int_equal(set(h, "key", "one").result, STORE_STORED);
+	while_planned(h, "key", PHASE_WRITTEN, freeze);
+	stripe_of_key(h)->frozen--;
+	assert_true(item_in_dram(h, "key")->state & ITEM_KEPT);
+	return segment_of(h, "key");
+}
+
+/* Small objects share a segment of slots with larger ones where neither fills one. */
+static void move_to_a_slot(struct harness *h)
+{
+	static char large[3000];
+	struct fidx_match match;
+
+	memset(large, 'l', sizeof(large) - 1);
+	lock_acquire(&stripe_of_key(h)->lock);
+	candidate_set(h->store, stripe_of_key(h), item_in_dram(h, "key"));
+	lock_release(&stripe_of_key(h)->lock);
+	for (unsigned tries = 0; tries < 100 && where(h, "key") == DRAM; tries++) {
+		assert_int_equal(set(h, "large", large).result, STORE_STORED);
+		(void)write_one(h);
+	}
+	assert_int_equal(where(h, "key"), FLASH);
+	assert_true(slot_of(h, "key", &match));
+}
+
+static void an_object_that_is_kept_and_goes_to_a_slot_leaves_its_bin(void **state)
+{
+	struct harness *h = *state;
+	uint32_t segment = keep(h);
+
+	move_to_a_slot(h);
+	assert_int_equal(slots_of(h, "key"), 1);
+	assert_value(h, "key", "one");
+	h->store->config.reinsertion = STORE_REINSERT_LIVE;
+	assert_true(reclaim_segment(h->store, segment));
+	assert_null(item_in_dram(h, "key")); /* else its slot would outlive a change */
+	assert_int_equal(set(h, "key", "two").result, STORE_STORED);
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_int_equal(slots_of(h, "key"), 0);
+	assert_missing(h, "key");
+}
+
+/* A touch keeps the id: the old record in a bin has that of the copy. */
+static void a_copy_of_a_slot_whose_old_bin_is_reclaimed_can_be_changed(void **state)
+{
+	struct harness *h = *state;
+	uint32_t segment;
+
+	if (!HAVE_FAULTS)
+		skip();
+	set_on_flash(h, "key", "one");
+	segment = segment_of(h, "key");
+	assert_int_equal(run_expiry(h, STORE_TOUCH, "key", 1000).result, STORE_TOUCHED);
+	move_to_a_slot(h);
+	make_clean_copy(h, "key");
+	assert_int_equal(frugal_take_kills(h->store->frugal), FS_OK);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_int_equal(slots_of(h, "key"), 0);
+	assert_missing(h, "key");
+}
+
+static void a_copy_that_relieves_a_kept_object_is_kept(void **state)
+{
+	struct store_value *held = mem_must_zalloc(ITEM_REFS_MAX * sizeof(*held));
+	struct harness *h = *state;
+	struct item *item;
+
+	(void)keep(h);
+	item = item_in_dram(h, "key");
+	for (unsigned i = 0; i < ITEM_REFS_MAX; i++) {
+		struct flight f;
+
+		flight_prepare(h, 0, &f, STORE_GET, "key");
+		store_worker_turn(h->worker[0]);
+		assert_true(store_execute(h->worker[0], &f.request));
+		held[i] = f.request.value;
+	}
+	assert_ptr_not_equal(item_in_dram(h, "key"), item);
+	assert_true(item_in_dram(h, "key")->state & ITEM_KEPT);
+	for (unsigned i = 0; i < ITEM_REFS_MAX; i++)
+		store_value_release(h->worker[0], &held[i]);
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_missing(h, "key");
+	mem_free(held);
+}
+
 static void a_table_of_kills_that_fills_up_is_taken_over(void **state)
 {
 	struct harness *h = *state;
@@ -138,6 +228,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_number_that_counts_while_it_is_written_holds, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(what_a_commit_passes_by_is_kept_and_a_change_of_it_holds, setup_frugal,
 						teardown),
+		cmocka_unit_test_setup_teardown(an_object_that_is_kept_and_goes_to_a_slot_leaves_its_bin, setup_frugal,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_copy_of_a_slot_whose_old_bin_is_reclaimed_can_be_changed,
+						setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(a_copy_that_relieves_a_kept_object_is_kept, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(a_table_of_kills_that_fills_up_is_taken_over, setup_frugal, teardown),
 	};
 
