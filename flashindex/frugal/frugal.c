@@ -267,7 +267,7 @@ void segment_open(struct frugal *frugal, const struct column *column)
 {
 	must(column->segment < frugal->config.segments && atomic_load(&frugal->open[column->segment]) == 0);
 	frugal->records[column->segment] = column->records;
-	frugal->bytes[column->segment] = column->bytes;
+	atomic_store_explicit(&frugal->bytes[column->segment], column->bytes, memory_order_relaxed);
 	atomic_fetch_add(&frugal->open_segments, 1);
 	atomic_fetch_add(&frugal->open_records, column->records);
 	atomic_fetch_add(&frugal->open_bytes, column->bytes);
@@ -281,7 +281,13 @@ void segment_close(struct frugal *frugal, uint32_t segment)
 	atomic_store(&frugal->open[segment], 0);
 	atomic_fetch_sub(&frugal->open_segments, 1);
 	atomic_fetch_sub(&frugal->open_records, frugal->records[segment]);
-	atomic_fetch_sub(&frugal->open_bytes, frugal->bytes[segment]);
+	atomic_fetch_sub(&frugal->open_bytes, atomic_exchange(&frugal->bytes[segment], 0));
+}
+
+uint64_t frugal_segment_bytes(const struct frugal *frugal, uint32_t segment)
+{
+	must(segment < frugal->config.segments);
+	return atomic_load_explicit(&frugal->bytes[segment], memory_order_relaxed);
 }
 
 uint64_t segments_oldest(const struct frugal *frugal)

@@ -263,6 +263,8 @@ struct frugal_status {
 };
 /* Fills out. Any thread; takes a leaf lock. */
 void frugal_get_status(const struct frugal *frugal, struct frugal_status *out);
+/* Returns the bytes of the records of an open segment, as status.bytes counts them; 0: it is closed. Any thread, no lock. */
+uint64_t frugal_segment_bytes(const struct frugal *frugal, uint32_t segment);
 /* Returns the bytes that the index has in memory. Any thread, no lock. */
 uint64_t frugal_memory(const struct frugal *frugal);
 

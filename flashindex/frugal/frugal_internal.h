@@ -148,8 +148,8 @@ struct frugal {
 	/* Of each segment. Written by the cleaner; read by any thread. */
 	_Atomic uint64_t *open; /* sequence; 0: it is closed */
 	_Atomic uint64_t *chained; /* sequence under which the present chain has records there; 0: it has none */
+	_Atomic uint64_t *bytes; /* of the records; 0: it is closed */
 	uint32_t *records; /* the cleaner's */
-	uint64_t *bytes; /* the cleaner's */
 
 	/* The cleaner's: */
 	struct block used[BLOCKS_MOST]; /* in order of offset: used_count of them */

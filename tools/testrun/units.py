@@ -122,7 +122,7 @@ def power():
 
 
 # Tests of the store whose cases hold with either index.
-FRUGAL = ("test_random", "test_threads", "test_store", "report/test_walk", "cleaner/test_load_items", "state/test_restart")
+FRUGAL = ("test_random", "test_threads", "test_store", "test_power", "report/test_walk", "cleaner/test_load_items", "state/test_restart")
 
 
 def frugal():

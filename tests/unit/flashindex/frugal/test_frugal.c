@@ -96,7 +96,7 @@ static void figures_are_those_of_open_segments(void **state)
 {
 	struct world w = { .config = { .share = 0.25 } };
 	struct frugal_status status;
-	uint64_t records = 0;
+	uint64_t records = 0, bytes = 0;
 
 	(void)state;
 	world_open(&w);
@@ -115,6 +115,9 @@ static void figures_are_those_of_open_segments(void **state)
 	assert_int_equal(status.segments, 3);
 	assert_int_equal(status.objects, records);
 	assert_int_equal(status.bytes, records * 300);
+	for (uint32_t s = 0; s < w.config.segments; s++)
+		bytes += frugal_segment_bytes(w.frugal, s);
+	assert_int_equal(bytes, status.bytes);
 	assert_int_equal(status.columns_in_memory, 3);
 	assert_int_equal(status.bundle_bytes + status.prefilter_bytes + status.kill_bytes + status.other_bytes,
 			 frugal_memory(w.frugal));
