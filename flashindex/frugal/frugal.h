@@ -152,7 +152,8 @@ bool frugal_kill(struct frugal *frugal, const struct frugal_key *key, bool writt
 /* Notes that a search has found nothing on flash, and is still true, so that the next one needs no read, and a set no kill.
    It is forgotten after a while. */
 void frugal_note_absent(struct frugal *frugal, const struct frugal_key *key);
-/* The key's object is committed to the newest segment of bins: its kill goes. */
+/* The newest segment of bins has the key's object, which was not changed since it was planned: its kill goes, and that it is known
+   to be absent. */
 void frugal_committed(struct frugal *frugal, const struct frugal_key *key);
 
 /* ---- segments of bins ------------------------------------------------------------------------ */

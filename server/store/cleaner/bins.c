@@ -74,7 +74,8 @@ static bool commit_one(struct store *store, struct item *item, uint64_t now_ms)
 		share_note_left(store, hash, item_cost(item));
 		stripe_unlink(store, stripe, hash, item);
 	} else if (item->state & ITEM_LINKED) {
-		item->state |= ITEM_KEPT; /* its record is there as well */
+		item->state |= ITEM_KEPT; /* its record is there as well, and it isn't known to be absent any more */
+		frugal_committed(store->frugal, &key);
 		candidate_set(store, stripe, item);
 	}
 	lock_release(&stripe->lock);

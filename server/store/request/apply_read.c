@@ -23,9 +23,8 @@ static __attribute__((cold, noinline)) struct item *item_relieved(struct action 
 	if (item_has_extra(item))
 		*item_extra(copy) = *item_extra(item);
 	memcpy(item_value(copy), item_value(item), item->value_length);
-	copy->state |= item->state & (ITEM_CLEAN | ITEM_KEPT);
-	if (item->state & ITEM_PLANNED) /* the record that is being written is equal to the copy */
-		copy->state |= ITEM_KEPT;
+	copy->state |= item->state & ITEM_CLEAN;
+	bins_disown(action->store, item, action->request->hash);
 	stripe_replace(action->store, action->stripe, action->request->hash, item, copy);
 	action_garbage(action, item);
 	if (candidate)
