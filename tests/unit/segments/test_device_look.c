@@ -177,7 +177,7 @@ static void a_deleted_file_is_used_until_it_fails(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(pass(&flash, 20), 0);
 	assert_false(health_offline(flash.seg));
-	assert_true(flash.seg->health.away);
+	assert_true(flash.seg->health.away[0] != 0);
 	health_silent(flash.seg, 1000);
 	assert_int_equal(pass(&flash, 200), 0);
 	assert_true(is_offline(&flash, "deleted or replaced"));
@@ -197,7 +197,7 @@ static void a_file_that_was_moved_and_comes_back_is_online_again(void **state)
 	assert_int_equal(rename(other, path), 0);
 	assert_int_equal(pass(&flash, 60), 1);
 	assert_int_equal(pass(&flash, 10), 0);
-	assert_false(flash.seg->health.away);
+	assert_int_equal(flash.seg->health.away[0], 0);
 	flash_close(&flash);
 }
 

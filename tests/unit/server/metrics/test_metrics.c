@@ -38,7 +38,7 @@ struct series {
 struct scrape {
 	unsigned families, count;
 	char names[FAMILIES + 1][80];
-	char helps[FAMILIES + 1][300];
+	char helps[FAMILIES + 1][400];
 	int types[FAMILIES + 1];
 	struct series series[SERIES_MAX];
 };

@@ -402,7 +402,7 @@ static void a_spec_that_contradicts_itself_is_refused(void **state)
 	spec.warmup_share = 1;
 	assert_int_equal(load_start(&load, &spec, &fake.server), FS_EINVAL);
 	spec = good;
-	spec.key_bytes = 19;
+	spec.key_bytes = 15;
 	assert_int_equal(load_start(&load, &spec, &fake.server), FS_EINVAL);
 	spec = good;
 	spec.zipf_exponent = 1; /* has no such integral */
