@@ -84,6 +84,7 @@ def test_all_flash_objects_outlive_a_clean_stop(options, start, end):
     assert there > 300
     with again.client() as client:  # memory is empty, so that this reads the flash alone
         client.send(b"lru_crawler metadump all\r\n")
+        assert client.line() == b"OK\r\n"
         shown = sum(1 for _ in iter(client.line, b"END\r\n"))
         if again.stats(b"flash")["index"] == "slots":
             assert shown == client.count("flash_items")
