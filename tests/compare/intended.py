@@ -245,6 +245,8 @@ LIST = [
                  "issue_14.t": ["Memory grows"],
                  "issue_183.t": ["Objects should be reclaimed"],
              }),
+    Intended("small headers", "the header of an object is smaller than memcached's least, and so is what ten objects of a few bytes take",
+             upstream={"issue_42.t": ["Check allocated size"]}),
     Intended("answers in memory", "a client that asks faster than it reads waits; memcached drops its connection when answers take more than "
              "read_buf_mem_limit", upstream={"conn-limits.t": ["OOM'ed multiget", "OOM counter", "disconnected after overflow", "OOM recorded"]}),
     Intended("memory file", "-e keeps nothing; --state-dir does (stop.md)",
