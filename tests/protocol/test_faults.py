@@ -174,7 +174,7 @@ def test_connections_that_are_not_accepted_at_once_are_accepted_later(start, ope
 def test_memory_that_is_out_now_and_then_costs_answers_and_no_more(start, open_folder):
     """A set gets memcached's error, a get is a miss, a connection may be closed. No value is wrong, and the daemon lives."""
     daemon = start("--flash-path", str(open_folder / "flash"), *FLASH,
-                   environment=dict(os.environ, FLASHIELD_FAULTS="memory_alloc=every:101"))
+                   environment=dict(os.environ, FLASHIELD_FAULTS="memory_alloc=every:499"))  # a start makes fewer
     errors = 0
     for turn in range(20):
         try:

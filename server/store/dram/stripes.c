@@ -28,8 +28,10 @@ int stripes_init(struct store *store)
 	for (uint32_t i = 0; i < count; i++)
 		lock_init(&store->stripes[i].lock, LOCK_KEY_STRIPE);
 	for (uint32_t i = 0; i < count; i++)
-		if (stripe_table_init(store, &store->stripes[i]) != FS_OK)
+		if (stripe_table_init(store, &store->stripes[i]) != FS_OK) {
+			stripes_fini(store);
 			return FS_ENOMEM;
+		}
 	return FS_OK;
 }
 
@@ -73,6 +75,7 @@ void stripes_fini(struct store *store)
 		log_warn("the account of items is off by %lld bytes at the end: please report this",
 			 (long long)item_bytes);
 	mem_free(store->stripes);
+	store->stripes = NULL;
 }
 
 uint64_t store_dram_items(const struct store *store)

@@ -60,6 +60,31 @@ static void foreseeing_changes_nothing_whatever_the_hashes_are(void **state)
 	assert_value(h, "key", "value");
 }
 
+/* Memory that is out at the first stripe, at the last, or between them: a start that fails, and nothing is left of it. */
+static void a_start_without_memory_for_all_stripes_fails(void **state)
+{
+	struct harness *h = *state;
+	unsigned failed = 0;
+
+#ifndef FS_FAULTS
+	skip();
+#endif
+	h->config.flash_path = NULL;
+	h->config.memory_bytes = MIB(4);
+	for (unsigned n = 1; n <= 64; n++) {
+		fault_arm(FAULT_memory_alloc, FAULT_AFTER, n);
+		int result = harness_try_open(h);
+		fault_disarm_all();
+		if (result == FS_OK) {
+			harness_close(h);
+			continue;
+		}
+		assert_int_equal(result, FS_ENOMEM);
+		failed++;
+	}
+	assert_true(failed >= 60);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -68,6 +93,7 @@ int main(void)
 		TEST(the_number_of_stripes_follows_from_memory_within_bounds),
 		TEST(there_are_not_more_stripes_than_tags),
 		TEST(foreseeing_changes_nothing_whatever_the_hashes_are),
+		TEST(a_start_without_memory_for_all_stripes_fails),
 	};
 
 	return cmocka_run_group_tests_name("store: stripes", tests, NULL, NULL);
