@@ -278,8 +278,9 @@ class Kind:
         return self.template.replace(b"%key", key)
 
     def store(self, client):
+        """With -M a set may be refused until the cleaner has made room."""
         key = self.key()
-        assert client.set(key, self.value(key), self.flags) == b"STORED\r\n"
+        until(lambda: client.set(key, self.value(key), self.flags) == b"STORED\r\n", "an object to be stored")
         return key
 
 
