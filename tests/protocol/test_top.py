@@ -302,8 +302,13 @@ def figures(*arguments):
 
 
 def test_once_says_what_stats_says(loaded):
-    shown = figures(address(loaded))
-    general, flash = loaded.stats(), loaded.stats(b"flash")
+    def at_rest():
+        """What is shown, and the rows before and after, if the cleaner has written nothing between them."""
+        before, shown, after = loaded.stats(b"flash"), figures(address(loaded)), loaded.stats(b"flash")
+        return before["flash_bytes_written"] == after["flash_bytes_written"] and (shown, after)
+
+    shown, flash = until(at_rest, "the cleaner to rest")
+    general = loaded.stats()
     gets = int(general["get_hits"]) + int(general["get_misses"])
     assert float(shown["hit_ratio"]) == pytest.approx(int(general["get_hits"]) / gets, abs=1e-5)
     assert float(shown["flash_hit_ratio"]) == pytest.approx(int(flash["flash_hits"]) / gets, abs=1e-5)
