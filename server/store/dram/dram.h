@@ -110,7 +110,8 @@ uint64_t store_used_bytes(const struct store *store);
 
 /* ---- stripes.c --------------------------------------------------------------------------------- */
 
-/* Makes all stripes, as many as -m and the tag suggest. FS_OK or FS_ENOMEM. To be called before other threads start. */
+/* Makes all stripes, as many as -m and the tag suggest. FS_OK, or FS_ENOMEM, and then none is left. To be called before other
+   threads start. */
 FS_MUST_CHECK int stripes_init(struct store *store);
 /* Frees stripes and items. All contexts are settled, and the table's reference of each item is its last. */
 void stripes_fini(struct store *store);

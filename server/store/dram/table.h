@@ -111,7 +111,7 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 FS_MUST_CHECK int stripe_table_init(struct store *store, struct stripe *stripe);
 /* Frees the lines; the items are the caller's. */
 void stripe_table_fini(struct store *store, struct stripe *stripe);
-/* Gives a table that has few links for its size a smaller one. Keeper. */
+/* Gives a table that has few links for its size a smaller one. Keeper or cleaner; stripe held. */
 void stripe_shrink(struct store *store, struct stripe *stripe);
 /* Moves the table's memory to where it lies close to others of its size (mem_move). Keeper. */
 void stripe_move_table(struct stripe *stripe);
