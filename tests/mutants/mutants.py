@@ -1018,8 +1018,7 @@ mutant("candidate-counted-twice", "An object that is marked a second time is cou
 mutant("hidden-account", "A thread's own share of the account may be any size.",
        "asan server/store/dram/test_item",
        ("server/store/dram/item.c",
-        "\tif (context->item_bytes <= batch && context->allocated_bytes <= 4 * (uint64_t)batch)\n\t\treturn;\n\tcontext_settle",
-        "\tif (context->item_bytes <= 4 * batch)\n\t\treturn;\n\tcontext_settle"))
+        "\tif (context->item_bytes > batch || context->allocated_bytes > 4 * (uint64_t)batch)\n", "\tif (context->item_bytes > 4 * batch)\n"))
 
 mutant("item-not-replaced", "An item that takes another's place gets no link.",
        "asan server/store/dram/test_table",

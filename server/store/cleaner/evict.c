@@ -326,14 +326,11 @@ static int64_t evict_bytes_missing(const struct store_context *context, uint64_t
  * everything evicted. Only when too much is missing all the same does the set go through the whole table; if that
  * finds too little it is refused, as memcached does without memory.
  */
-bool evict_inline(struct store_context *context, uint64_t bytes)
+static __attribute__((noinline)) bool evict_missing(struct store_context *context, uint64_t bytes, int64_t missing)
 {
 	struct store *store = context->store;
-	int64_t missing = evict_bytes_missing(context, bytes);
 	uint64_t want, visits, visited, freed;
 
-	if (missing <= 0)
-		return true;
 	if (!store->config.evict) {
 		evict_dram(context, (uint64_t)missing, DEAD_VISITS, EVICT_DEAD, true, &visited);
 		return evict_bytes_missing(context, bytes) <= 0;
@@ -358,6 +355,14 @@ bool evict_inline(struct store_context *context, uint64_t bytes)
 	if (freed < want)
 		freed += evict_thoroughly(context, want - freed, EVICT_ALL);
 	return freed >= want || evict_within_reason(store, evict_bytes_missing(context, bytes));
+}
+
+/* Apart from evict_missing, so that a set that finds room saves no registers. */
+bool evict_inline(struct store_context *context, uint64_t bytes)
+{
+	int64_t missing = evict_bytes_missing(context, bytes);
+
+	return __builtin_expect(missing <= 0, 1) || evict_missing(context, bytes, missing);
 }
 
 /* The flash hand visits slots in proportion to the objects on flash, as long as that costs no more than DRAM's part. */

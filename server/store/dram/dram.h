@@ -48,7 +48,7 @@ static inline struct item *item_make(struct store_context *context, enum item_sh
 		memset(item->data, 0, sizeof(struct clf_reads));
 	if (shape >= ITEM_GAPS)
 		memset(item->data + sizeof(struct clf_reads), 0, sizeof(struct clf_gaps));
-	if (__builtin_expect(item_has_extra(item), 0))
+	if (__builtin_expect(shape_has_extra(shape), 0))
 		*item_extra(item) = (struct item_extra){ 0 };
 	if (shape_has_flags(shape))
 		memcpy(at - sizeof(client_flags), &client_flags, sizeof(client_flags));

@@ -20,26 +20,33 @@ bool store_too_large(const struct store *store, size_t key_length, uint64_t valu
 static inline __attribute__((always_inline)) void item_count_in_class(struct store_context *context, size_t bytes,
 								      int sign)
 {
+	struct class_block *classes = context->classes;
 	unsigned class = size_class(bytes);
 
-	class_add(context->classes, class, CLASS_ITEMS, (uint64_t)sign);
-	class_add(context->classes, class, CLASS_REQUESTED, sign > 0 ? bytes : -(uint64_t)bytes);
+	class_add(classes, class, CLASS_ITEMS, (uint64_t)sign);
+	class_add(classes, class, CLASS_REQUESTED, sign > 0 ? bytes : -(uint64_t)bytes);
+}
+
+/* Apart from item_account_made, so that a set whose account is small saves no registers. */
+static __attribute__((noinline)) void settle_made(struct store_context *context)
+{
+	struct store *store = context->store;
+
+	context_settle(context);
+	if (store->index && store_free_bytes(store) < (int64_t)store->segment_bytes)
+		store->wake(store);
 }
 
 void item_account_made(struct store_context *context, size_t bytes)
 {
-	struct store *store = context->store;
-	int64_t batch = atomic_load_explicit(&store->account_batch, memory_order_relaxed);
+	int64_t batch = atomic_load_explicit(&context->store->account_batch, memory_order_relaxed);
 	size_t cost = mem_cost(bytes);
 
 	item_count_in_class(context, bytes, 1);
 	context->item_bytes += (int64_t)cost;
 	context->allocated_bytes += cost;
-	if (context->item_bytes <= batch && context->allocated_bytes <= 4 * (uint64_t)batch)
-		return;
-	context_settle(context);
-	if (store->index && store_free_bytes(store) < (int64_t)store->segment_bytes)
-		store->wake(store);
+	if (context->item_bytes > batch || context->allocated_bytes > 4 * (uint64_t)batch)
+		settle_made(context);
 }
 
 static void item_account_released(struct store_context *context, size_t bytes)

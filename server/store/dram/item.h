@@ -124,9 +124,14 @@ static inline bool shape_has_flags(unsigned shape)
 	       1;
 }
 
+static inline bool shape_has_extra(unsigned shape)
+{
+	return shape == ITEM_READS_EXTRA || shape == ITEM_GAPS_EXTRA;
+}
+
 static inline bool item_has_extra(const struct item *item)
 {
-	return item->shape == ITEM_READS_EXTRA || item->shape == ITEM_GAPS_EXTRA;
+	return shape_has_extra(item->shape);
 }
 
 /* Returns the bytes between header and key. Without branches, because each comparison of a key needs it. */
