@@ -225,10 +225,6 @@ static int take_word(struct conf *conf, char *word, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "Illegal suboption \"%s\"", word);
 		return FS_ENOTFOUND;
 	}
-	if (conf->ext_path_given && strcmp(word, "ext_page_size") == 0) {
-		snprintf(why, why_bytes, "Must specify ext_page_size before any ext_path arguments");
-		return FS_EINVAL;
-	}
 	rc = set_suboption(conf, suboption, value, why, why_bytes);
 	if (rc != FS_OK)
 		return rc;

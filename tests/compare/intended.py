@@ -269,6 +269,8 @@ LIST = [
              options=[("-o ext_path=@/f:64", REFUSED), ("-o ext_path=@/f:64k", REFUSED)]),
     Intended("buckets", "a bucket of ext_path is accepted without effect, as memcached has them since 1.6.25", until=24,
              options=[("-o ext_path=/f:1g:compact", TAKEN)]),
+    Intended("order of extstore's options", "ext_page_size may follow ext_path, as in newer memcacheds", until=44,
+             options=[("-o ext_path=/f:128m,ext_page_size=8", TAKEN)]),
     Intended("worker_logbuf_size", "it is a number of KiB; memcached goes on to read it as slab_sizes", until=39,
              options=[("-o worker_logbuf_size=1", TAKEN)]),
     Intended("flags with a value", "a flag takes =no, so that the command line can override the file", options=[("--disable-cas=no", TAKEN)]),

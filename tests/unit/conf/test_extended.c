@@ -62,8 +62,23 @@ static void a_bad_ext_path_is_refused(void **state)
 		       "ext_path: \"0m\" is not a size with the suffix m, g, t or p, as in ext_path=/data/flash:64g\n");
 	expect_refusal("-o ext_path=/f:1g:attic", NULL, 1, "Unknown extstore bucket: attic\n" NOT_PARSED);
 	expect_refusal("-o ext_path=/f:1g:default:old", NULL, 1, "Unknown extstore bucket: default:old\n" NOT_PARSED);
-	expect_refusal("-o ext_path=/f:1g,ext_page_size=8", NULL, 1,
-		       "Must specify ext_page_size before any ext_path arguments\n");
+}
+
+/* extstore's suboptions may stand in any order, as the newest memcached takes them. */
+static void a_page_size_may_follow_its_path(void **state)
+{
+	struct loaded before, after;
+
+	(void)state;
+	load(&before, "-o ext_page_size=8,ext_path=/f:1g", NULL);
+	load(&after, "-o ext_path=/f:1g,ext_page_size=8", NULL);
+	assert_int_equal(before.rc, FS_OK);
+	assert_int_equal(after.rc, FS_OK);
+	assert_int_equal(before.conf.ext_page_size, after.conf.ext_page_size);
+	assert_int_equal(before.conf.ext_drop_under, after.conf.ext_drop_under);
+	assert_int_equal(before.conf.flash_size_bytes, after.conf.flash_size_bytes);
+	unload(&after);
+	unload(&before);
 }
 
 static void suboptions_set_their_fields(void **state)
@@ -220,6 +235,7 @@ int main(void)
 		cmocka_unit_test(unknown_suboptions_end_as_in_memcached),
 		cmocka_unit_test(what_a_suboption_does_not_accept_is_said_as_in_memcached),
 		cmocka_unit_test(a_bad_ext_path_is_refused),
+		cmocka_unit_test(a_page_size_may_follow_its_path),
 		cmocka_unit_test(suboptions_set_their_fields),
 		cmocka_unit_test(no_modern_stands_for_others),
 		cmocka_unit_test(ext_path_is_the_flash_file),
