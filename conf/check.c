@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "conf/app_limits.h"
 #include "conf/conf_internal.h"
 #include "conf/units.h"
 
@@ -236,6 +237,27 @@ static int check_metrics_tls(struct conf *conf, FILE *err)
 	return alone ? refuse(conf, err, alone, "it needs --metrics-tls-cert") : 0;
 }
 
+static int check_app_limits(struct conf *conf, FILE *err)
+{
+	char why[APP_LIMITS_WHY_BYTES], floors[UNITS_TEXT_BYTES], most[UNITS_TEXT_BYTES];
+	struct app_limits limits;
+	bool dram = false;
+
+	if (app_limits_parse(conf->app_limit, conf->app_delimiter, &limits, why) != FS_OK)
+		return refuse(conf, err, "app-limit", "%s", why);
+	for (unsigned i = 0; i < limits.count; i++)
+		dram |= limits.of[i].dram_floor > 0 || limits.of[i].dram_ceiling != APP_LIMIT_NONE;
+	if (dram && conf->disable_evictions)
+		return refuse(conf, err, "app-limit",
+			      "limits on dram choose what is evicted, and -M (--disable-evictions) forbids eviction");
+	if (app_limits_floors(&limits) <= APP_LIMIT_FLOORS(conf->memory_limit_bytes))
+		return 0;
+	return refuse(conf, err, "app-limit",
+		      "the floors of dram are %s together, and may be at most three quarters of --memory-limit: %s",
+		      units_show_size(app_limits_floors(&limits), floors),
+		      units_show_size(APP_LIMIT_FLOORS(conf->memory_limit_bytes), most));
+}
+
 static void note_effects(struct conf *conf)
 {
 	bool off = strcmp(conf->metrics_listen, "off") == 0;
@@ -262,6 +284,9 @@ static void note_effects(struct conf *conf)
 		conf_note(conf, LOG_LEVEL_WARN, "--model has no effect without --flash-path");
 	if (!conf->flash_path && conf->region_dir)
 		conf_note(conf, LOG_LEVEL_WARN, "--region-dir has no effect without --flash-path");
+	if (conf->app_limit && conf->app_source == CONF_APP_SOURCE_USER)
+		conf_note(conf, LOG_LEVEL_WARN,
+			  "--app-limit goes by the start of keys, while --app-source=user counts by users");
 	if (!conf->flash_path && conf->promote != CONF_PROMOTE_OFF)
 		conf_note(conf, LOG_LEVEL_WARN, "--promote has no effect without --flash-path");
 }
@@ -294,6 +319,7 @@ int conf_check(struct conf *conf, FILE *err)
 		{ check_metrics_tls, FIELD(metrics_tls_cert), FIELD(metrics_tls_key) },
 		{ check_model, FIELD(model), FIELD(model_pinned) },
 		{ check_napi_ids, FIELD(napi_ids), FIELD(threads) },
+		{ check_app_limits, FIELD(app_limit), FIELD(memory_limit_bytes) },
 	};
 
 	derive_port(conf);

@@ -200,7 +200,7 @@ typedef void conf_change_fn(void *context, const struct conf_change *change);
    each() returns. */
 void conf_each_change(const struct conf *before, const struct conf *after, conf_change_fn *each, void *context);
 
-/* Copies fresh's value of the option to conf. The option must not be a STRING. */
+/* Copies fresh's value of the option to conf. The option must not be a STRING, as a text has one owner. */
 void conf_adopt(struct conf *conf, const struct conf *fresh, const struct conf_option *option);
 
 /* Logs the notes, each at its level. */

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "conf/app_limits.h"
 #include "conf/conf.h"
 #include "conf/units.h"
 #include "server/admin/admin.h"
@@ -48,6 +49,8 @@ static const char *from_root(const char *path, char out[FOLDER_BYTES])
 static void store_config_from(const struct conf *conf, struct store_config *out)
 {
 	static char state_dir[FOLDER_BYTES], region_dir[FOLDER_BYTES];
+	static struct app_limits limits;
+	char why[APP_LIMITS_WHY_BYTES];
 
 	store_config_init(out);
 	out->memory_bytes = conf->memory_limit_bytes;
@@ -87,6 +90,8 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->flashiness_horizon_ms = conf->flashiness_horizon_us / 1000;
 	out->training_window_ms = conf->training_window_us / 1000;
 	out->app_delimiter = conf->app_delimiter;
+	if (app_limits_parse(conf->app_limit, conf->app_delimiter, &limits, why) == FS_OK) /* conf has judged it */
+		out->limits = &limits;
 	out->state_dir = from_root(conf->state_dir, state_dir);
 	out->region_dir = from_root(conf->region_dir, region_dir);
 	out->restart_max_downtime_us = conf->restart_max_downtime_us;

@@ -80,6 +80,7 @@ void stats_items(const struct server *server, struct stats_out *out);
 void stats_slabs(const struct server *server, struct stats_out *out);
 void stats_conns(const struct server *server, struct stats_out *out);
 void stats_apps(const struct server *server, struct stats_out *out);
+void stats_limits(const struct server *server, struct stats_out *out);
 void stats_contents(const struct server *server, struct stats_out *out);
 /* These return the line that ends the answer, as admin_stats does. */
 const char *stats_slow(const struct server *server, const char *words, struct stats_out *out);

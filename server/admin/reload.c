@@ -5,11 +5,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/log_file.h"
+#include "conf/app_limits.h"
 #include "conf/conf.h"
 #include "conf/units.h"
 #include "server/admin/admin.h"
@@ -25,7 +28,9 @@ struct reload {
 	const struct server *server;
 	int argc;
 	char **argv;
-	struct conf applied; /* as last read; its texts belong to server->conf */
+	struct conf applied; /* as last read; its texts belong to server->conf, except for app_limit */
+	struct lock lock; /* a leaf; covers app_limit against reload_show */
+	char *app_limit; /* the text in force, of mem_must_zalloc; NULL: none */
 	_Atomic int verbose;
 	unsigned changes; /* found by the reading under way */
 	char trouble[512]; /* of the last reading; "": none */
@@ -33,6 +38,27 @@ struct reload {
 	struct store_tuning tuning;
 	const struct conf *fresh;
 };
+
+static char *copy_text(const char *text)
+{
+	size_t bytes = text ? strlen(text) + 1 : 0;
+	char *copy = text ? mem_must_zalloc(bytes) : NULL;
+
+	if (copy)
+		memcpy(copy, text, bytes);
+	return copy;
+}
+
+/* Makes a copy of the text the one in force. */
+static void keep_app_limit(struct reload *reload, const char *text)
+{
+	char *copy = copy_text(text), *old = reload->app_limit;
+
+	lock_acquire(&reload->lock);
+	reload->app_limit = reload->applied.app_limit = copy;
+	lock_release(&reload->lock);
+	mem_free(old);
+}
 
 struct reload *reload_create(const struct server *server, int argc, char **argv)
 {
@@ -42,6 +68,8 @@ struct reload *reload_create(const struct server *server, int argc, char **argv)
 	reload->argc = argc;
 	reload->argv = argv;
 	reload->applied = *server->conf;
+	lock_init(&reload->lock, LOCK_LEAF);
+	keep_app_limit(reload, server->conf->app_limit);
 	atomic_init(&reload->verbose, server->conf->verbose);
 	if (server->conf->config_path && access(server->conf->config_path, R_OK) != 0)
 		log_warn("SIGHUP will not read %s again: %m", server->conf->config_path);
@@ -50,6 +78,10 @@ struct reload *reload_create(const struct server *server, int argc, char **argv)
 
 void reload_destroy(struct reload *reload)
 {
+	if (!reload)
+		return;
+	mem_free(reload->app_limit);
+	lock_fini(&reload->lock);
 	mem_free(reload);
 }
 
@@ -92,6 +124,17 @@ void reload_show(const struct server *server, struct conf *copy)
 	copy->slow_log_keys = slow.keys;
 	store_get_status(server->store, &status);
 	copy->memory_limit_bytes = status.memory_limit;
+	lock_acquire(&server->reload->lock);
+	copy->app_limit = copy_text(server->reload->app_limit);
+	lock_release(&server->reload->lock);
+}
+
+void reload_shown(const struct server *server, struct conf *copy)
+{
+	if (!server->reload)
+		return;
+	mem_free(copy->app_limit);
+	copy->app_limit = NULL;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -111,6 +154,16 @@ static void take_write_limit(struct reload *reload)
 {
 	reload->tuning.flash_write_limit = units_rate_bytes(reload->fresh->flash_write_limit);
 	reload->tuning.flash_write_dwpd = units_rate_dwpd(reload->fresh->flash_write_limit);
+}
+
+/* conf_reload has judged the text. False: there were so many names since the start that the store has no room for more. */
+static bool take_app_limits(struct reload *reload)
+{
+	char why[APP_LIMITS_WHY_BYTES];
+	struct app_limits limits;
+
+	return app_limits_parse(reload->fresh->app_limit, reload->server->conf->app_delimiter, &limits, why) == FS_OK &&
+	       store_set_limits(reload->server->store, &limits) == FS_OK;
 }
 
 static void take_slow_log(const struct reload *reload)
@@ -134,6 +187,8 @@ static bool take_option(struct reload *reload, const struct conf_option *option)
 		take_verbose(reload);
 	else if (option_is(option, offsetof(struct conf, memory_limit_bytes)))
 		return take_memory_limit(reload);
+	else if (option_is(option, offsetof(struct conf, app_limit)))
+		return take_app_limits(reload);
 	else if (option_is(option, offsetof(struct conf, hot_fraction)))
 		reload->tuning.hot_fraction = fresh->hot_fraction;
 	else if (option_is(option, offsetof(struct conf, flash_write_limit)))
@@ -173,7 +228,10 @@ static void on_change(void *context, const struct conf_change *change)
 		log_event(LOG_LEVEL_NOTICE, "reload",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
 			  "%s: %s -> %s", name, before, after);
-		conf_adopt(&reload->applied, reload->fresh, change->option);
+		if (option_is(change->option, offsetof(struct conf, app_limit)))
+			keep_app_limit(reload, reload->fresh->app_limit); /* frees the text of before */
+		else
+			conf_adopt(&reload->applied, reload->fresh, change->option);
 	} else if (change->reloadable) {
 		log_event(LOG_LEVEL_WARN, "restart_needed",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),

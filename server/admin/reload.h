@@ -9,7 +9,7 @@
  *
  * A value that a client has set meanwhile ("verbosity", "cache_memlimit") stays, unless the file's value has changed.
  *
- * Threads: the main thread, except for reload_show.
+ * Threads: the main thread, except for reload_show and reload_shown.
  */
 #ifndef FS_SERVER_ADMIN_RELOAD_H
 #define FS_SERVER_ADMIN_RELOAD_H
@@ -29,7 +29,10 @@ void reload_all(struct reload *reload);
 const char *reload_trouble(const struct reload *reload);
 /* Returns the same as figures, for server->reload_status. They live as long as reload. */
 const struct reload_status *reload_status(const struct reload *reload);
-/* Sets the fields of a copy of the options to the values in force. Any thread. */
+/* Sets the fields of a copy of the options to the values in force; reload_shown frees those that are the copy's own. Any
+   thread. */
 void reload_show(const struct server *server, struct conf *copy);
+/* Frees what reload_show has made for the copy. Any thread. */
+void reload_shown(const struct server *server, struct conf *copy);
 
 #endif

@@ -126,6 +126,7 @@ static const struct report {
 	{ "latency", stats_latency, NULL },
 	{ "memory", stats_memory, NULL },
 	{ "apps", stats_apps, NULL },
+	{ "limits", stats_limits, NULL },
 	{ "contents", stats_contents, NULL },
 	{ "hotkeys", NULL, stats_hotkeys },
 	{ "slow", NULL, stats_slow },

@@ -318,4 +318,5 @@ void stats_settings(const struct server *server, struct stats_out *out)
 			show_field(out, row, (const char *)from.conf + row->offset);
 	}
 	conf_describe(&now, show_option, out);
+	reload_shown(server, &now);
 }

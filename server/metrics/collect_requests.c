@@ -89,6 +89,54 @@ void show_application_written_bytes_total(const struct source *from)
 	each_app(from, show_written_of);
 }
 
+/* ---- applications with limits -------------------------------------------------------------------- */
+
+/* NAN: the application has no such figure. */
+static void each_limited(const struct source *from, enum metric metric,
+			 double (*figure)(const struct store_limited *app))
+{
+	char label[LABEL_BYTES];
+	struct store_limited app;
+
+	for (unsigned n = 0; store_get_limited(from->server->store, n, &app); n++) {
+		if (!app.limited)
+			continue;
+		label_escape(app.limit.name, strlen(app.limit.name), label);
+		give_one(from, metric, label, figure(&app));
+	}
+}
+
+static double limit_or_nan(uint64_t limit)
+{
+	return limit == APP_LIMIT_NONE ? NAN : (double)limit;
+}
+
+/* LIMITED(name, expression): a metric of each application with limits, from struct store_limited *app. */
+#define LIMITED(name, expression) \
+	static double figure_##name(const struct store_limited *app) \
+	{ \
+		return expression; \
+	} \
+	void show_##name(const struct source *from) \
+	{ \
+		each_limited(from, METRIC_##name, figure_##name); \
+	}
+
+LIMITED(application_dram_bytes, (double)app->dram_bytes)
+LIMITED(application_dram_floor_bytes, (double)app->limit.dram_floor)
+LIMITED(application_dram_floor_held_bytes, (double)app->floor_held)
+LIMITED(application_dram_ceiling_bytes, limit_or_nan(app->limit.dram_ceiling))
+LIMITED(application_ceiling_evictions_total, (double)app->ceiling_evictions)
+LIMITED(application_floor_evictions_total, (double)app->floor_evictions)
+LIMITED(application_flash_bytes, (double)app->flash_bytes)
+LIMITED(application_flash_counted_ratio, app->flash_counted)
+LIMITED(application_flash_floor_bytes, (double)app->limit.flash_floor)
+LIMITED(application_flash_floor_held_bytes, (double)app->flash_floor_held)
+LIMITED(application_flash_ceiling_bytes, limit_or_nan(app->limit.flash_ceiling))
+LIMITED(application_flash_write_limit_bytes_per_second, limit_or_nan(app->limit.write))
+LIMITED(application_flash_written_bytes_total, (double)app->write_bytes)
+LIMITED(application_flash_write_refusals_total, (double)app->write_refusals)
+
 /* ---- contents ------------------------------------------------------------------------------------ */
 
 static const char *const tier_labels[CONTENTS_TIERS] = { [CONTENTS_DRAM] = "dram", [CONTENTS_FLASH] = "flash" };

@@ -7,6 +7,7 @@
 #include "conf/units.h"
 #include "server/store/cleaner/cleaner.h"
 #include "server/store/cleaner/saved_items.h"
+#include "server/store/dram/limits.h"
 #include "server/store/request/sketch.h"
 #include "server/store/state/attach.h"
 #include "server/store/state/id_times.h"
@@ -444,6 +445,7 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 		store->config.flash_path = store->flash_path;
 		result = open_flash(store, reason);
 	}
+	limits_init(store);
 	if (result == FS_OK)
 		result = memory_suffices(store, config->memory_bytes) ? stripes_init(store)
 								      : open_too_little_memory(store, reason);
@@ -527,6 +529,7 @@ void store_close(struct store *store)
 	if (store->region)
 		region_destroy(store->region);
 	cleaner_destroy(store);
+	limits_fini(store);
 	memory_fini(store);
 	mem_free(store->claimed);
 	mem_free(store);

@@ -42,6 +42,7 @@
 #include "server/store/crawler.h"
 #include "server/store/end.h"
 #include "server/store/flush.h"
+#include "server/store/limits.h"
 #include "server/store/promotion.h"
 #include "server/store/sample.h"
 #include "server/store/tuning.h"
@@ -131,6 +132,7 @@ struct store_config {
 	uint32_t flashiness_threshold; /* reads */
 	uint64_t flashiness_horizon_ms, training_window_ms;
 	char app_delimiter; /* ends the part of a key that names its application */
+	const struct app_limits *limits; /* of applications; NULL: none. store_open copies them */
 };
 
 /* Defaults of everything. */

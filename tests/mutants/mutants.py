@@ -768,8 +768,20 @@ mutant("promotes-over-newer", "A slow get promotes a value that was overwritten 
 mutant("copies-keep-their-bytes", "The bytes of clean copies that are dropped stay counted.",
        "asan server/store/dram/test_copies",
        ("server/store/dram/table.c",
-        "\tif (item->state & ITEM_CLEAN)\n\t\tcopies_account(store, -(int64_t)item_cost(item));\n\titem->state &= (uint8_t)~ITEM_LINKED;",
-        "\titem->state &= (uint8_t)~ITEM_LINKED;"))
+        "\tif (item->state & ITEM_CLEAN)\n\t\tcopies_account(store, -(int64_t)item_cost(item));\n\tif (",
+        "\tif ("))
+
+mutant("accounts-keep-what-goes", "The bytes of objects that go stay in their application's account.",
+       "asan server/store/dram/test_limits",
+       ("server/store/dram/limits.c", "limited_add(app, -(int64_t)item_cost(item), -1);", "limited_add(app, 0, -1);"))
+
+mutant("floors-are-ignored", "Eviction takes objects of an application below its floor.",
+       "asan server/store/cleaner/test_ceilings",
+       ("server/store/cleaner/evict.c", "round->how == EVICT_ALL ? EVICT_BREAK_FLOOR : EVICT_SPARE;", "EVICT_AS_OTHERS;"))
+
+mutant("a-ceiling-is-everybodys", "A set at its application's ceiling makes room among all objects.",
+       "asan server/store/cleaner/test_ceilings",
+       ("server/store/cleaner/evict.c", "\tif (verdict == EVICT_PASS)\n\t\treturn;\n", ""))
 
 mutant("no-second-chance", "A clean copy that is read makes room like one that is not.",
        "asan server/store/dram/test_copies",

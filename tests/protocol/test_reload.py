@@ -147,7 +147,7 @@ def test_each_reloadable_option_is_tried():
     """Options with CONF_RELOAD are those of these tests: the daemon names a value that it doesn't take, and goes on."""
     rows = (pathlib.Path(ROOT) / "conf" / "options.def").read_text(encoding="utf-8").split("\nOPTION(")[1:]
     assert {re.match(r'"([^"]+)"', row)[1] for row in rows if "CONF_RELOAD" in row.split("\n\n")[0]} == {
-        *DEFAULTS, "memory-limit"}
+        *DEFAULTS, "memory-limit", "app-limit"}  # the last one in test_app_limits.py
 
 
 def test_memory_limit(start, open_folder):

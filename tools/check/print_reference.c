@@ -69,7 +69,7 @@ static void print_rows(FILE *out, enum row_report report, const char *before)
 	fprintf(out, "| row | unit | what |\n|---|---|---|\n");
 	for (int i = 0; i < ROW_COUNT; i++) {
 		const struct row_info *info = row_info((enum row)i);
-		bool alone = i == ROW_APPS_apps;
+		bool alone = i == ROW_APPS_apps || i == ROW_LIMITS_applications || i == ROW_LIMITS_counted;
 
 		if (info->report == report)
 			fprintf(out, "| `%s%s` | %s | %s |\n", alone ? "" : before, info->name, info->unit, info->text);
@@ -83,9 +83,13 @@ static bool print_rows_part(FILE *out, const char *name)
 		enum row_report report;
 		const char *before;
 	} parts[] = {
-		{ "rows-flash", ROW_REPORT_FLASH, "" },          { "rows-classifier", ROW_REPORT_CLASSIFIER, "" },
-		{ "rows-segments", ROW_REPORT_SEGMENTS, "" },    { "rows-memory", ROW_REPORT_MEMORY, "" },
-		{ "rows-latency", ROW_REPORT_LATENCY, "KIND_" }, { "rows-apps", ROW_REPORT_APPS, "APPLICATION:" },
+		{ "rows-flash", ROW_REPORT_FLASH, "" },
+		{ "rows-classifier", ROW_REPORT_CLASSIFIER, "" },
+		{ "rows-segments", ROW_REPORT_SEGMENTS, "" },
+		{ "rows-memory", ROW_REPORT_MEMORY, "" },
+		{ "rows-latency", ROW_REPORT_LATENCY, "KIND_" },
+		{ "rows-apps", ROW_REPORT_APPS, "APPLICATION:" },
+		{ "rows-limits", ROW_REPORT_LIMITS, "APPLICATION:" },
 	};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

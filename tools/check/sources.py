@@ -20,6 +20,7 @@ STORE_FLUSH = "server/store/flush.h"  # the same
 STORE_PROMOTION = "server/store/promotion.h"  # likewise
 STORE_CRAWLER = "server/store/crawler.h"  # likewise
 STORE_TUNING = "server/store/tuning.h"  # likewise
+STORE_LIMITS = "server/store/limits.h"  # likewise
 STORE_WALK = "server/store/walk.h"  # and this
 STORE_SAMPLE = "server/store/sample.h"  # and this
 OUTLOOK = "server/store/outlook.h"  # what a start would do, for the inspector alone
@@ -40,13 +41,14 @@ EDGES = {
     "classifier": ["classifier", "conf", "base/metrics", "base"],
     "flashindex": ["flashindex", "conf", "base/metrics", "base"],
     "segments": ["segments", "conf", "base/metrics", "base"],
-    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_CRAWLER, STORE_TUNING, STORE_WALK, STORE_SAMPLE] + ENGINE,
+    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_CRAWLER, STORE_TUNING, STORE_LIMITS, STORE_WALK, STORE_SAMPLE] + ENGINE,
     VIEWS: [],
     STORE_END: [],
     STORE_FLUSH: ["base"],
     STORE_CRAWLER: ["base"],
     STORE_PROMOTION: [],
     STORE_TUNING: ["classifier", "conf", "base"],
+    STORE_LIMITS: ["conf", "base"],
     STORE_WALK: ["base"],
     STORE_SAMPLE: [],
     "server/store/state": STORE_STATE,

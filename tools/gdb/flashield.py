@@ -21,7 +21,7 @@ BUCKET_SLOTS = 16
 LINE_LINKS = 10
 STATES = ("live, CLOCK 0", "ghost", "live, CLOCK 1", "live, CLOCK 1, read on flash", "live, CLOCK 2",
           "live, CLOCK 2, read on flash", "live, CLOCK 3", "live, CLOCK 3, read on flash")
-FLAGS = ((1 << 2, "linked"), (1 << 3, "clean"), (1 << 4, "planned"), (1 << 5, "candidate"), (1 << 6, "fetched"))
+FLAGS = ((1 << 2, "linked"), (1 << 3, "clean"), (1 << 4, "planned"), (1 << 5, "candidate"), (1 << 6, "fetched"), (1 << 7, "limited"))
 
 
 def number(value):

@@ -22,6 +22,7 @@
 #define STEPS_BUSY 64 /* of them in a row, while there is something to do */
 #define MEMORY_SHARE 1.5 /* -m by the bytes for objects, where these are given */
 #define MEMORY_LEAST (4ull << 20)
+#define LIMITS_BYTES 4096
 
 struct sim_policy {
 	struct clk clock;
@@ -36,6 +37,8 @@ struct engine_config {
 	struct store_config store;
 	char model[PATH_MAX]; /* "": none */
 	bool model_pinned;
+	char limits_text[LIMITS_BYTES]; /* all values of app-limit, joined by commas */
+	struct app_limits limits; /* what they say; store.limits */
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -107,6 +110,20 @@ static bool set_path(const char *text, char to[PATH_MAX])
 	return *text && snprintf(to, PATH_MAX, "%s", text) < PATH_MAX;
 }
 
+/* A comma ends an option here, so that each value has one limit, as app1:dram=1m-. */
+static bool set_limit(const char *text, struct engine_config *engine)
+{
+	size_t used = strlen(engine->limits_text);
+	char why[APP_LIMITS_WHY_BYTES];
+
+	if (used + strlen(text) + 2 > LIMITS_BYTES)
+		return false;
+	snprintf(engine->limits_text + used, LIMITS_BYTES - used, "%s%s", used ? "," : "", text);
+	engine->store.limits = &engine->limits;
+	return app_limits_parse(engine->limits_text, engine->store.app_delimiter, &engine->limits, why) == FS_OK &&
+	       app_limits_floors(&engine->limits) <= APP_LIMIT_FLOORS(engine->store.memory_bytes);
+}
+
 /* Names and values are those of the daemon's options; slot-record, in bytes, is the engine's alone. */
 static bool set_option(struct engine_config *engine, const char *name, const char *value)
 {
@@ -137,6 +154,8 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		return set_share(value, &config->promotion.share);
 	if (strcmp(name, "flash-write-limit") == 0)
 		return set_write_limit(value, config);
+	if (strcmp(name, "app-limit") == 0)
+		return set_limit(value, engine);
 	if (!set_real(value, &real))
 		return false;
 	if (strcmp(name, "hot-fraction") == 0)

@@ -6,6 +6,7 @@
  * the device; work that must not wait is the keeper's.
  */
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/limits.h"
 #include "server/store/state/ids.h"
 #include "server/store/state/losses.h"
 #include "server/store/state/recount.h"
@@ -251,6 +252,7 @@ bool cleaner_step(struct store *store)
 	busy = recount_step(store);
 	(void)!seg_online(store->segments); /* tries a device that is offline; the result is asked for later */
 	cleaner_refill_tokens(store, now_ms);
+	limits_fill(store, now_ms);
 	if (store->losses)
 		losses_disown(store);
 	if (ids_reserve(store) && !busy)

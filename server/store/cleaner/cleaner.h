@@ -7,6 +7,7 @@
 #define FS_STORE_CLEANER_H
 
 #include "server/store/dram/dram.h"
+#include "server/store/dram/limits.h"
 
 /* ---- score.c: which objects in DRAM are worth flash -------------------------------------------- */
 
@@ -24,6 +25,15 @@ bool candidate_offer(struct store *store, struct stripe *stripe, uint64_t hash, 
 /* Evicts at the context's own hand until so many bytes have room, with bounded work; takes one stripe at a time. False:
    values under way hold too much, or -M forbids eviction. A worker. */
 FS_MUST_CHECK bool evict_inline(struct store_context *context, uint64_t bytes);
+/* Makes room below the ceiling of the key's application for an object of so many bytes, among its own objects, with
+   bounded work: it may not find enough. False: the object is larger than the ceiling. The store has limits. A worker. */
+FS_MUST_CHECK bool ceiling_make_room(struct store_context *context, const char *key, size_t key_length, uint64_t cost);
+/* Does the same, at next to no cost without limits. */
+FS_MUST_CHECK static inline bool ceiling_allows(struct store_context *context, const char *key, size_t key_length,
+						uint64_t cost)
+{
+	return __builtin_expect(!store_limits(context->store), 1) || ceiling_make_room(context, key, key_length, cost);
+}
 /* Returns the bytes of hot data: all items, and the objects on flash above CLOCK zero. Any thread. */
 uint64_t store_hot_bytes(const struct store *store);
 /* Returns the hot data threshold in bytes. Any thread. */

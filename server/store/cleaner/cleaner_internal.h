@@ -121,6 +121,14 @@ enum evict_how {
    they cost, and fills visited. Holds one stripe at a time. The context's thread. */
 uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
 		    bool inline_by_worker, uint64_t *visited);
+/* Whose objects a round is about. */
+struct evict_whose {
+	const struct limited *app; /* NULL: those of each application that is above its ceiling */
+};
+/* Does the same for these objects alone; the hand passes all others by. The store has limits. Returns the bytes that the
+   evicted ones cost. */
+uint64_t evict_limited(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
+		       const struct evict_whose *whose, bool inline_by_worker);
 /* Does a round over DRAM and flash in proportion, some thousand objects of each at the most. True: it did something.
    Keeper. */
 bool evict_round(struct store_context *context, uint64_t want_free);
@@ -133,6 +141,26 @@ bool mostly_candidates(const struct store *store);
 /* Makes ghosts on flash alone while hot data is above its threshold; visits a bounded number of slots. True: it visited
    some. Keeper. */
 bool evict_excess_hot(struct store *store);
+
+/* ---- ceilings.c ------------------------------------------------------------------------------ */
+
+/* Keeps floors and ceilings: counts items of new names, and evicts what is above a ceiling, in a bounded step. True: there
+   is more to do at once. Keeper. */
+bool keeper_hold_limits(struct store *store, uint64_t now_ms);
+
+/* ---- flash_limits.c: what applications with limits have on flash (the cleaner's) -------------------- */
+
+/* Enclose the commit of a segment: from the first on limits_note_written counts its objects, of which there are so many in
+   the end. */
+void flash_limits_open(struct store *store, uint32_t segment, uint64_t sequence);
+void flash_limits_opened(struct store *store, uint32_t segment, uint64_t objects);
+/* The segment is about to be reclaimed: it counts no more, so that what is kept is what others have room for. */
+void flash_limits_close(struct store *store, uint32_t segment);
+/* Does the application of a live object, in a segment that is reclaimed, need it for its floor, and has a budget to write
+   it again? */
+FS_MUST_CHECK bool flash_limits_need(const struct store *store, const struct seg_record *head);
+/* The object goes back into DRAM, for whatever reason, to be written again. */
+void flash_limits_keep(struct store *store, const struct seg_record *head);
 
 /* ---- pace.c: how fast the cleaner works ------------------------------------------------------ */
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/limits.h"
 #include "server/store/dram/share.h"
 #include "server/store/state/losses.h"
 
@@ -92,10 +93,13 @@ static void commit_all(struct store *store, uint32_t segment, const struct seg_p
 			uint32_t n = i - BUCKETS_AHEAD;
 			struct prepared *object = &prepared[n % BUCKETS_AHEAD];
 
-			if (commit_one(store, segment, &plan->placed[n], object, n < plan->extents, now_ms)) {
+			bool moved = commit_one(store, segment, &plan->placed[n], object, n < plan->extents, now_ms);
+
+			if (moved) {
 				out->objects++;
 				out->bytes += item_object_bytes(object->item);
 			}
+			limits_note_written(store, object->item, segment, moved);
 			item_release(&store->cleaner->context, object->item);
 			gathered->candidates[plan->placed[n].candidate].item = NULL;
 			if (n % STEP_OBJECTS == 0)
@@ -127,7 +131,9 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 	units_opened(store, segment);
 	if (fault_fires(FAULT_cleaner_pause_before_commit))
 		usleep(20000); /* a fault point: clients run meanwhile */
+	flash_limits_open(store, segment, plan->sequence);
 	commit_all(store, segment, plan, gathered, &committed);
+	flash_limits_opened(store, segment, committed.objects);
 	if (store->losses)
 		losses_committed(store, segment, plan->sequence, table);
 	ctr_add(CTR_flash_objects_written, committed.objects);

@@ -8,6 +8,7 @@
 
 #include "base/events.h"
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/limits.h"
 #include "server/store/dram/share.h"
 
 #define LINES_PER_LOCK 4u
@@ -47,6 +48,8 @@ uint64_t store_hot_threshold(const struct store *store)
 
 struct eviction {
 	struct store_context *context;
+	struct limits *limits; /* NULL: there are none */
+	const struct evict_whose *whose; /* NULL: anybody's */
 	uint64_t freed, want, visited, planned; /* visited: planned ones included */
 	uint64_t now_ms;
 	uint32_t now_seconds, young_since_ms;
@@ -148,15 +151,58 @@ static bool evict_is_unworthy(const struct eviction *round, uint64_t hash, const
 	       clf_threshold(store->classifier) - UNWORTHY_OCTAVES;
 }
 
+/* What limits of its application say about an object. */
+enum evict_verdict {
+	EVICT_AS_OTHERS,
+	EVICT_PASS, /* it is none of those that the round is about */
+	EVICT_SPARE, /* while it lives, as its application needs it for its floor */
+	EVICT_BREAK_FLOOR, /* the same, but there is no other way */
+	EVICT_FIRST /* whatever its CLOCK value, as its application is above its ceiling */
+};
+
+static enum evict_verdict __attribute__((noinline))
+evict_by_limits(const struct eviction *round, struct item *item, struct limited **app)
+{
+	bool exceeds;
+
+	*app = limits_of(round->limits, item);
+	if (!*app)
+		return round->whose ? EVICT_PASS : EVICT_AS_OTHERS;
+	if (!(item->state & ITEM_LIMITED))
+		limits_link(round->limits, item);
+	exceeds = limited_exceeds(*app, 0);
+	if (round->whose && (round->whose->app ? *app != round->whose->app : !exceeds))
+		return EVICT_PASS;
+	if (exceeds)
+		return EVICT_FIRST;
+	if (round->whose || !limited_needs(*app, item_cost(item)))
+		return EVICT_AS_OTHERS;
+	return round->how == EVICT_ALL ? EVICT_BREAK_FLOOR : EVICT_SPARE;
+}
+
+static void evict_count_limited(const struct eviction *round, struct limited *app, enum evict_verdict verdict)
+{
+	if (round->whose || verdict == EVICT_FIRST)
+		atomic_fetch_add_explicit(&app->ceiling_evictions, 1, memory_order_relaxed);
+	else if (verdict == EVICT_BREAK_FLOOR)
+		atomic_fetch_add_explicit(&app->floor_evictions, 1, memory_order_relaxed);
+}
+
 static void evict_visit(struct eviction *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->context->store;
+	enum evict_verdict verdict = EVICT_AS_OTHERS;
+	struct limited *app = NULL;
 
 	round->visited++;
 	if (item->state & ITEM_PLANNED) {
 		round->planned++;
 		return;
 	}
+	if (__builtin_expect(round->limits != NULL, 0))
+		verdict = evict_by_limits(round, item, &app);
+	if (verdict == EVICT_PASS)
+		return;
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds)) {
 		evict_count_dead(round, item);
@@ -166,9 +212,11 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 			clf_note_moved(store->classifier, hash, &features, round->now_ms);
 		}
 		evict_take_out(round, stripe, hash, item);
-	} else if (round->how == EVICT_DEAD || (round->how != EVICT_ALL && evict_spares_young(round, item))) {
+	} else if (round->how == EVICT_DEAD || verdict == EVICT_SPARE ||
+		   (round->how != EVICT_ALL && evict_spares_young(round, item))) {
 		return;
-	} else if (item_clock(item) > 0 && round->how < EVICT_ANY && !evict_is_unworthy(round, hash, item)) {
+	} else if (item_clock(item) > 0 && round->how < EVICT_ANY && verdict != EVICT_FIRST &&
+		   !evict_is_unworthy(round, hash, item)) {
 		item_set_clock(item, item_clock(item) - 1);
 	} else if (round->how == EVICT_OFFER) {
 		(void)evict_is_candidate(round, stripe, hash, item); /* it is marked if it is one */
@@ -176,6 +224,8 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 		bool clean = item->state & ITEM_CLEAN;
 
 		evict_take_out(round, stripe, hash, item);
+		if (app)
+			evict_count_limited(round, app, verdict);
 		if (clean) {
 			ctr_add(CTR_flash_copies_dropped, 1);
 			share_note_dropped(store, hash, item_cost(item));
@@ -262,6 +312,7 @@ static void evict_turn_hand(struct eviction *round, uint64_t visits)
 	uint32_t last = context->hand_stripe;
 	uint64_t stripes_seen = 0;
 
+	round->limits = store_limits(context->store);
 	round->now_ms = now_us / 1000;
 	round->now_seconds = store_now_seconds(context->store, now_us);
 	round->offers = context->store->classifier && clf_asks_at_eviction(context->store->classifier) &&
@@ -283,6 +334,17 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 
 	evict_turn_hand(&round, visits);
 	*visited = round.visited;
+	return round.freed;
+}
+
+uint64_t evict_limited(struct store_context *context, uint64_t bytes, uint64_t visits, enum evict_how how,
+		       const struct evict_whose *whose, bool inline_by_worker)
+{
+	struct eviction round = {
+		.context = context, .want = bytes, .how = how, .whose = whose, .inline_by_worker = inline_by_worker
+	};
+
+	evict_turn_hand(&round, visits);
 	return round.freed;
 }
 

@@ -4,9 +4,11 @@
  * bytes, so that the search costs in proportion to the write. A gathered item is marked as planned and immutable from
  * then on: a change replaces it.
  */
+#include <float.h>
 #include <stdlib.h>
 
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/limits.h"
 
 #define LINES_PER_LOCK 8u /* a hit that meets the lock waits some ten microseconds at the most */
 #define ITEMS_AHEAD 6u
@@ -128,9 +130,11 @@ static void gather_consider(struct gather_round *round, struct stripe *stripe, s
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds))
 		return;
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
-	float score = gather_score(round, item, hash);
+	float score = limits_need_flash(store, item) ? FLT_MAX : gather_score(round, item, hash);
 	if (score < 0 && !round->asked)
 		return; /* by the present model it is no candidate */
+	if (!limits_take(store, item, item_record_bytes(item)))
+		return;
 	item->state |= ITEM_PLANNED;
 	gather_add(round, item, hash, score);
 }
@@ -279,6 +283,7 @@ void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes
 
 	must(atomic_load_explicit(&store->planned_bytes, memory_order_relaxed) == 0); /* one plan at a time */
 	must(cleaner->gather_stripe < store->stripe_count);
+	limits_begin_plan(store);
 	memset(out, 0, sizeof(*out));
 	out->table_id = fidx_table_id(store->index, table);
 	if (!gather_guess_room(store, out, want_bytes))

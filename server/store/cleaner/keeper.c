@@ -165,6 +165,7 @@ bool keeper_step(struct store *store)
 	samples_dram_step(store, now_ms);
 	busy = keeper_crawl(store, now_ms);
 	busy |= keeper_compact(store, now_ms);
+	busy |= keeper_hold_limits(store, now_ms);
 	busy |= store->index && store->config.evict && evict_excess_hot(store);
 	busy |= keeper_keep_free(store);
 	context_settle(&store->keeper->context);

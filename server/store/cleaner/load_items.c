@@ -221,13 +221,15 @@ static void load_item(struct store *store, const struct saved_item *saved, const
 	struct item_loader *loader = store->loader;
 	uint64_t hash = store_hash(store, key, saved->key_length);
 	struct stripe *stripe = store_stripe(store, hash);
-	struct item *item;
+	struct item *item = NULL;
 
 	if (loader->full || !has_room(store, saved_bytes(saved->key_length, saved->value_length))) {
 		loader->full = true;
 		return;
 	}
-	item = store_alive(store, saved->expiry, saved->cas, now_seconds) ? item_from_saved(loader, saved, key) : NULL;
+	if (store_alive(store, saved->expiry, saved->cas, now_seconds) &&
+	    limits_have_room(store, key, saved->key_length, saved_bytes(saved->key_length, saved->value_length)))
+		item = item_from_saved(loader, saved, key);
 	if (!item) {
 		count_one(&loader->skipped);
 		return;

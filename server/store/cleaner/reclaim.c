@@ -30,7 +30,8 @@ struct reclaim_walk {
 	uint64_t hash;
 	struct fidx_key key;
 	struct fidx_match match;
-	bool kept; /* its object is worth to be kept */
+	bool kept; /* its object is worth to be kept ... */
+	bool for_floor; /* ... as its application's floor needs it */
 	bool asked; /* its worth was asked for, and again has the features for the stay that begins */
 	struct clf_features again;
 };
@@ -45,10 +46,14 @@ static bool reclaim_worth_keeping(struct reclaim_walk *walk, const struct seg_re
 	walk->asked = clf_asks_at_eviction(store->classifier); /* once: another thread may set another rule */
 	if (!store_alive(store, head->expiry, head->cas, walk->now_seconds))
 		return false;
-	if (!walk->asked)
+	walk->for_floor = flash_limits_need(store, head);
+	if (!walk->asked && !walk->for_floor)
 		return !walk->match.ghost &&
 		       (walk->match.read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE);
-	clf_features_again(store->classifier, walk->hash, walk->match.read_on_flash, now_ms, &walk->again);
+	if (walk->asked)
+		clf_features_again(store->classifier, walk->hash, walk->match.read_on_flash, now_ms, &walk->again);
+	if (walk->for_floor)
+		return true;
 	if (walk->again.past == 0)
 		return false; /* nobody has asked for it of late: whatever the budget, it isn't written again */
 	return clf_offer(
@@ -96,6 +101,8 @@ static bool reclaim_object(struct reclaim_walk *walk, uint64_t offset, bool is_e
 			if (clf_asks_at_eviction(store->classifier))
 				candidate_set(store, stripe, item); /* it was offered, and admitted */
 			candidate_score(store, stripe, walk->hash, item);
+			if (walk->for_floor)
+				candidate_set(store, stripe, item);
 			item = NULL;
 			walk->reinserted++;
 		} else {
@@ -130,6 +137,8 @@ static bool reclaim_want(void *context, uint64_t offset, bool is_extent, const s
 	if (!record_is_live(store, walk->segment, walk->sequence, &walk->key, offset, is_extent, &walk->match))
 		return false;
 	walk->kept = reclaim_worth_keeping(walk, head);
+	if (walk->kept)
+		flash_limits_keep(store, head);
 	return walk->kept || !reclaim_object(walk, offset, is_extent, head, false, NULL);
 }
 
@@ -192,6 +201,7 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 	walk.sequence = seg_sequence(store->segments, segment);
 	if (store->losses)
 		losses_reclaim(store, walk.sequence, cleaner_beat);
+	flash_limits_close(store, segment);
 	seg_reclaim_begin(store->segments, segment);
 	result = seg_walk_wanted(store->segments, segment, reclaim_want, reclaim_visit, &walk, &visited);
 	if (walk.broken)

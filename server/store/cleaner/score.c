@@ -5,12 +5,14 @@
  * 1st, 2nd, 4th, 8th, ... time, and when the crawler passes after the model changed (candidate_score).
  */
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/limits.h"
 
-/* Objects over a quarter of a segment stay in DRAM, and so do clean copies and objects with marks that a record can't
-   hold. */
+/* Objects over a quarter of a segment stay in DRAM, and so do clean copies, objects with marks that a record can't hold,
+   and those of an application that has written its share. */
 static bool candidate_eligible(const struct store *store, const struct item *item)
 {
 	return !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) && !item_marked(item) &&
+	       limits_may_write(store, item_key(item), item->key_length) &&
 	       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;
 }
 

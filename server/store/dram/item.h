@@ -51,7 +51,8 @@ enum item_state {
 	ITEM_CLEAN = 1 << 3, /* a copy for reading: the flash object and its slot stay */
 	ITEM_PLANNED = 1 << 4, /* in the cleaner's plan */
 	ITEM_CANDIDATE = 1 << 5, /* a candidate for flash; counted in its stripe */
-	ITEM_FETCHED = 1 << 6 /* read since it was written */
+	ITEM_FETCHED = 1 << 6, /* read since it was written */
+	ITEM_LIMITED = 1 << 7 /* linked, and in the account of an application with limits (limits.h) */
 };
 
 /* The parts of an item between header and key, in this order. A store's items have the first of three rows, by what its

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Links in the DRAM table of a stripe: searches, and changes. */
 #include "server/store/dram/dram.h"
+#include "server/store/dram/limits.h"
 #include "server/store/dram/line.h"
 
 #define FOUND_SHIFT 4 /* of the line in a stripe's found; below is the link */
@@ -199,6 +200,8 @@ static void stripe_note_linked(struct store *store, struct item *item)
 	item->state |= ITEM_LINKED;
 	if (item->state & ITEM_CLEAN)
 		copies_account(store, (int64_t)item_cost(item));
+	if (__builtin_expect(store_limits(store) != NULL, 0) && !(item->state & ITEM_LIMITED))
+		limits_link(store_limits(store), item);
 }
 
 static void stripe_note_unlinked(struct store *store, struct stripe *stripe, struct item *item)
@@ -208,6 +211,8 @@ static void stripe_note_unlinked(struct store *store, struct stripe *stripe, str
 		candidate_clear(store, stripe, item);
 	if (item->state & ITEM_CLEAN)
 		copies_account(store, -(int64_t)item_cost(item));
+	if (__builtin_expect(item->state & ITEM_LIMITED, 0))
+		limits_unlink(store_limits(store), item);
 	item->state &= (uint8_t)~ITEM_LINKED;
 }
 
@@ -257,6 +262,8 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 	lock_assert_held(&stripe->lock);
 	spot.line->window[spot.link] = address_window(new);
 	spot.line->low[spot.link] = address_low(new);
+	if (__builtin_expect(old->state & ITEM_LIMITED, 0))
+		limits_replace(store_limits(store), old, new);
 	stripe_note_linked(store, new);
 	stripe_note_unlinked(store, stripe, old);
 }

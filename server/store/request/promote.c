@@ -4,6 +4,7 @@
  * drive. A rule chooses the objects. Copies have a share of -m (dram/copies.c), in which they make room for each other. A
  * fault point asks for copies without a rule, so that tests see each command meet one.
  */
+#include "server/store/dram/limits.h"
 #include "server/store/request/lookup_internal.h"
 
 #define SAMPLED_EACH 8u /* one get of so many updates the sketch, as in the paper */
@@ -55,7 +56,8 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 	struct fidx_match match;
 	struct item *item;
 
-	if (lookup->extent_read)
+	if (lookup->extent_read ||
+	    !limits_have_room(store, record->key, record->key_length, mem_cost(record_item_bytes(store, record))))
 		return;
 	match = *lookup_match(lookup);
 	if (ruled && !copies_make_room(&worker->context, hash, mem_cost(record_item_bytes(store, record))))

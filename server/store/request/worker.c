@@ -122,7 +122,7 @@ struct item *store_item_create(struct store_worker *worker, const char *key, siz
 		return NULL;
 	}
 	*why = STORE_NO_MEMORY;
-	if (evict_inline(context, mem_cost(bytes)))
+	if (ceiling_allows(context, key, key_length, mem_cost(bytes)) && evict_inline(context, mem_cost(bytes)))
 		item = item_make(context, shape, bytes, key, key_length, client_flags, expiry, value_length);
 	if (!item)
 		class_add(context->classes, size_class(bytes), CLASS_OUT_OF_MEMORY, 1);

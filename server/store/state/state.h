@@ -55,6 +55,7 @@ struct stripe {
 	uint64_t scored_version; /* clf_version of the last full rescoring; the keeper's alone, without the lock */
 } __attribute__((aligned(64)));
 
+struct limits; /* dram/limits.h */
 struct link_line; /* dram/table.h */
 struct kept; /* attach.h */
 struct ids_note; /* ids_note.h */
@@ -188,6 +189,7 @@ struct store {
 	_Atomic uint64_t cas_reserved; /* ids below may be given; the cleaner raises it */
 	struct changed_keys *_Atomic changed; /* while saved objects are loaded; else NULL. Read under a stripe */
 	_Atomic uint64_t cas_beyond; /* ids from there on may be given without a reserve (ids.h); UINT64_MAX: none */
+	struct limits *_Atomic limits; /* dram/limits.h; NULL: no application ever had any */
 
 	/* A line that each change writes: */
 	_Alignas(CACHE_LINE) _Atomic uint64_t cas_next;

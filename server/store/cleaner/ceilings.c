@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ceilings of applications. A set that would exceed one makes room among the application's own objects: a search whose
+ * length is bounded, as the hand has to pass by the objects of others. It finds one object in so many as are the
+ * application's; so the account of an application with very few of all objects settles somewhat above its ceiling, where
+ * a search finds what a set brings. What is left to do is the keeper's.
+ */
+#include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/dram/limits.h"
+
+#define SPARING_VISITS 64 /* while candidates for flash are spared */
+#define OWN_VISITS 256 /* to objects, for one set, and as many again for any object */
+#define EXTRA_BYTES (16u << 10) /* more than is missing, so that not each set has to search, ... */
+#define EXTRA_SHARE 64 /* ... up to this part of the ceiling */
+#define KEEPER_VISITS 4096 /* in a step */
+
+/* Evicts so many bytes from the application, and some more where it finds objects at zero. */
+static void ceiling_evict(struct store_context *context, const struct limited *app, uint64_t bytes, uint64_t more)
+{
+	struct store *store = context->store;
+	const struct evict_whose whose = { .app = app };
+	uint64_t freed = 0;
+
+	if (store->index)
+		cleaner_wake(store);
+	if (evict_wants_candidates(store) && !mostly_candidates(store))
+		freed = evict_limited(context, bytes + more, SPARING_VISITS, EVICT_SPARE_CANDIDATES, &whose, true);
+	if (freed < bytes)
+		freed += evict_limited(context, bytes + more - freed, OWN_VISITS, EVICT_AT_ZERO, &whose, true);
+	if (freed < bytes)
+		(void)evict_limited(context, bytes - freed, OWN_VISITS, EVICT_ALL, &whose, true);
+}
+
+bool ceiling_make_room(struct store_context *context, const char *key, size_t key_length, uint64_t cost)
+{
+	const struct limited *app = limits_find(store_limits(context->store), key, key_length);
+	uint64_t ceiling, missing, more;
+
+	if (!app || !limited_exceeds(app, cost))
+		return true;
+	ceiling = atomic_load_explicit(&app->ceiling, memory_order_relaxed);
+	if (cost > ceiling)
+		return false;
+	missing = limited_bytes(app) + cost - ceiling;
+	more = ceiling / EXTRA_SHARE < EXTRA_BYTES ? ceiling / EXTRA_SHARE : EXTRA_BYTES;
+	/* A set pays for itself and a little more: a ceiling may be far below the account after a reload. */
+	ceiling_evict(context, app, missing < 2 * cost ? missing : 2 * cost, more);
+	return true;
+}
+
+/* What is above ceilings goes in whole steps, as others don't want for memory meanwhile. Candidates for flash are spared
+   as long as there are others. */
+static bool keeper_evict_excess(struct store *store, const struct limits *limits)
+{
+	struct store_context *context = &store->keeper->context;
+	const struct evict_whose whose = { .app = NULL };
+	uint64_t freed = 0;
+
+	if (!limits_any_exceeds(limits))
+		return false;
+	if (evict_wants_candidates(store) && !mostly_candidates(store))
+		freed = evict_limited(context, UINT64_MAX, KEEPER_VISITS, EVICT_SPARE_CANDIDATES, &whose, false);
+	if (freed == 0)
+		freed = evict_limited(context, UINT64_MAX, KEEPER_VISITS, EVICT_AT_ZERO, &whose, false);
+	context_settle(context);
+	return freed > 0;
+}
+
+bool keeper_hold_limits(struct store *store, uint64_t now_ms)
+{
+	struct limits *limits = store_limits(store);
+	bool busy;
+
+	if (!limits)
+		return false;
+	limits_hold_floors(store, now_ms, false);
+	busy = limits_count_step(store);
+	return keeper_evict_excess(store, limits) || busy;
+}

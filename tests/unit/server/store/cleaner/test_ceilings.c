@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Floors and ceilings at work: who goes, who stays, and that every search ends. */
+#include "server/store/dram/limits.h"
+#include "tests/unit/server/store/harness.h"
+
+static char filler[MIB(1)];
+static struct app_limits wanted;
+static char why[APP_LIMITS_WHY_BYTES];
+
+static const struct app_limits *limits_from(const char *text)
+{
+	assert_int_equal(app_limits_parse(text, ':', &wanted, why), FS_OK);
+	return &wanted;
+}
+
+/* A cache of 4 MiB in DRAM alone. */
+static void open_dram(struct harness *h, const char *text)
+{
+	h->config.flash_path = NULL;
+	h->config.memory_bytes = MIB(4);
+	h->config.unwatched = true; /* a sanitizer's resident memory is no measure */
+	h->config.limits = limits_from(text);
+	harness_open(h);
+}
+
+static struct store_limited limited(struct harness *h, const char *name)
+{
+	struct store_limited app;
+
+	for (unsigned n = 0; store_get_limited(h->store, n, &app); n++)
+		if (strcmp(app.limit.name, name) == 0)
+			return app;
+	fail_msg("%s has no account", name);
+	return app;
+}
+
+/* Sets so many objects of an application, 1 ms each, with steps of the keeper if it runs. */
+static void set_many(struct harness *h, const char *app, unsigned from, unsigned count, uint32_t length, bool keeper)
+{
+	char key[60];
+
+	for (unsigned n = from; n < from + count; n++) {
+		snprintf(key, sizeof(key), "%s:%u", app, n);
+		assert_int_equal(run_full(h, .op = STORE_SET, .key = key, .value = filler, .length = length).result,
+				 STORE_STORED);
+		clk_scripted_advance(&h->clk, 1000);
+		store_worker_turn(h->worker[0]);
+		while (keeper && keeper_step(h->store))
+			;
+	}
+}
+
+static unsigned present(struct harness *h, const char *app, unsigned count)
+{
+	char key[60];
+	unsigned there = 0;
+
+	for (unsigned n = 0; n < count; n++) {
+		snprintf(key, sizeof(key), "%s:%u", app, n);
+		there += where(h, key) != NOWHERE;
+	}
+	return there;
+}
+
+/* ---- ceilings -------------------------------------------------------------------------------- */
+
+static void an_object_above_the_ceiling_is_refused(void **state)
+{
+	struct harness *h = *state;
+
+	open_dram(h, "scan:dram=-64k");
+	set_many(h, "scan", 0, 10, 1000, false);
+	assert_int_equal(run_full(h, .op = STORE_SET, .key = "scan:large", .value = filler, .length = KIB(65)).result,
+			 STORE_NO_MEMORY);
+	assert_int_equal(present(h, "scan", 10), 10); /* for which nothing went */
+	assert_int_equal(run_full(h, .op = STORE_SET, .key = "other:large", .value = filler, .length = KIB(65)).result,
+			 STORE_STORED);
+}
+
+static void a_scan_stays_below_its_ceiling_and_others_lose_nothing(void **state)
+{
+	struct harness *h = *state;
+
+	for (unsigned keeper = 0; keeper < 2; keeper++) {
+		open_dram(h, "scan:dram=-512k");
+		set_many(h, "kept", 0, 1500, 1000, keeper);
+		for (unsigned from = 0; from < 5000; from += 500) {
+			set_many(h, "scan", from, 500, 1000, keeper);
+			assert_in_range(limited(h, "scan").dram_bytes, KIB(400) * (from > 500), KIB(512));
+		}
+		assert_int_equal(present(h, "kept", 1500), 1500);
+		assert_true(limited(h, "scan").ceiling_evictions > 4000);
+		harness_close(h);
+	}
+}
+
+static void what_is_read_outlives_what_is_not_below_a_ceiling(void **state)
+{
+	struct harness *h = *state;
+	char key[40];
+
+	open_dram(h, "app:dram=-1m");
+	for (unsigned n = 0; n < 6000; n++) {
+		set_many(h, "app", n, 1, 400, true);
+		snprintf(key, sizeof(key), "app:%u", n % 100);
+		get(h, key);
+	}
+	assert_true(present(h, "app", 100) > 90);
+	assert_true(limited(h, "app").dram_bytes <= MIB(1));
+}
+
+static void a_lower_ceiling_after_a_reload_is_reached_by_the_keeper(void **state)
+{
+	struct harness *h = *state;
+	unsigned steps = 0;
+
+	open_dram(h, "app:dram=-3m");
+	set_many(h, "app", 0, 2000, 1000, true);
+	set_many(h, "kept", 0, 500, 1000, true);
+	assert_int_equal(store_set_limits(h->store, limits_from("app:dram=-256k")), FS_OK);
+	seconds_pass(h, 2); /* nothing is young */
+	while (keeper_step(h->store) && steps++ < 1000)
+		;
+	assert_true(steps < 1000);
+	assert_true(limited(h, "app").dram_bytes <= KIB(256));
+	assert_int_equal(present(h, "kept", 500), 500);
+	assert_int_equal(limited(h, "app").ceiling_evictions + limited(h, "app").dram_items, 2000);
+}
+
+/* An application of which nothing may go, as all of it is young: the keeper rests, and a set is taken all the same. */
+static void a_ceiling_that_can_not_be_reached_holds_nobody_up(void **state)
+{
+	struct harness *h = *state;
+	unsigned steps = 0;
+
+	open_dram(h, "app:dram=-3m");
+	atomic_store(&h->store->recent.since_ms, (uint32_t)clk_now_ms(&h->clk) - 100);
+	for (unsigned n = 0; n < 100; n++) {
+		char key[20];
+
+		snprintf(key, sizeof(key), "app:%u", n);
+		assert_int_equal(run_full(h, .op = STORE_SET, .key = key, .value = filler, .length = 1000).result,
+				 STORE_STORED);
+	}
+	clk_scripted_advance(&h->clk, 1000);
+	atomic_store(&h->store->recent.since_ms, (uint32_t)clk_now_ms(&h->clk) - 100);
+	assert_int_equal(store_set_limits(h->store, limits_from("app:dram=-64k")), FS_OK);
+	while (keeper_step(h->store) && steps++ < 100)
+		;
+	assert_true(steps < 100);
+	assert_int_equal(limited(h, "app").dram_items, 100);
+	set_many(h, "app", 100, 1, 1000, false); /* by its own set some go, though young */
+	assert_true(limited(h, "app").dram_items < 100);
+}
+
+/* ---- floors ---------------------------------------------------------------------------------- */
+
+static void a_scan_takes_nothing_from_below_a_floor(void **state)
+{
+	struct harness *h = *state;
+
+	for (unsigned keeper = 0; keeper < 2; keeper++) {
+		open_dram(h, "kept:dram=1m-");
+		set_many(h, "kept", 0, 800, 1000, keeper);
+		assert_true(limited(h, "kept").dram_bytes < MIB(1));
+		set_many(h, "scan", 0, 12000, 1000, keeper);
+		assert_int_equal(present(h, "kept", 800), 800);
+		assert_int_equal(limited(h, "kept").floor_evictions, 0);
+		harness_close(h);
+	}
+}
+
+static void without_a_floor_a_scan_takes_all(void **state)
+{
+	struct harness *h = *state;
+
+	open_dram(h, "kept:write=1m");
+	set_many(h, "kept", 0, 800, 1000, true);
+	set_many(h, "scan", 0, 12000, 1000, true);
+	assert_true(present(h, "kept", 800) < 80);
+}
+
+static void what_is_above_the_floor_is_evicted_like_others(void **state)
+{
+	struct harness *h = *state;
+
+	open_dram(h, "kept:dram=1m-");
+	set_many(h, "kept", 0, 2000, 1000, true);
+	assert_true(limited(h, "kept").dram_bytes > MIB(2) - KIB(200));
+	set_many(h, "scan", 0, 12000, 1000, true);
+	assert_in_range(limited(h, "kept").dram_bytes, MIB(1) - 2000, MIB(1) + KIB(300));
+}
+
+static void an_application_grows_to_its_floor_at_the_cost_of_others(void **state)
+{
+	struct harness *h = *state;
+
+	open_dram(h, "late:dram=2m-");
+	set_many(h, "other", 0, 6000, 1000, true);
+	set_many(h, "late", 0, 1700, 1000, true);
+	assert_int_equal(present(h, "late", 1700), 1700);
+}
+
+static void what_is_expired_goes_from_below_a_floor_too(void **state)
+{
+	struct harness *h = *state;
+	char key[40];
+
+	open_dram(h, "kept:dram=1m-");
+	for (unsigned n = 0; n < 500; n++) {
+		snprintf(key, sizeof(key), "kept:%u", n);
+		run_full(h, .op = STORE_SET, .key = key, .value = filler, .length = 1000, .exptime = 5);
+	}
+	seconds_pass(h, 10);
+	set_many(h, "scan", 0, 8000, 1000, false);
+	assert_int_equal(limited(h, "kept").dram_items, 0);
+}
+
+/* Nothing but protected objects, in more memory than there is: a set takes them rather than be refused, and it is told. */
+static void a_set_is_not_refused_for_a_floor(void **state)
+{
+	struct harness *h = *state;
+	unsigned steps = 0;
+
+	open_dram(h, "a:dram=3m-");
+	set_many(h, "a", 0, 2000, 1000, true);
+	assert_true(limited(h, "a").dram_bytes > MIB(2) - KIB(100));
+	assert_true(limited(h, "a").dram_bytes < limited(h, "a").floor_held);
+	assert_int_equal(limited(h, "a").floor_evictions, 0);
+	assert_int_equal(store_set_memory_limit(h->store, MIB(2)), FS_OK);
+	seconds_pass(h, 2);
+	assert_int_equal(run_full(h, .op = STORE_SET, .key = "b:1", .value = filler, .length = KIB(300)).result,
+			 STORE_STORED);
+	assert_true(limited(h, "a").floor_evictions > 0);
+	seconds_pass(h, 2);
+	while (keeper_step(h->store) && steps++ < 1000) /* it lowers the floor, and goes on without breaking it */
+		;
+	assert_true(steps < 1000);
+	assert_true(limited(h, "a").floor_held < MIB(2));
+	assert_true(store_free_bytes(h->store) >= 0);
+}
+
+/* ---- both, with flash ------------------------------------------------------------------------ */
+
+static void with_flash_a_ceiling_leaves_candidates_to_the_cleaner(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.unwatched = true;
+	h->config.limits = limits_from("app:dram=-2m");
+	harness_open(h);
+	set_many(h, "app", 0, 3000, 1000, true);
+	assert_true(limited(h, "app").dram_bytes <= MIB(2) + KIB(2));
+	for (unsigned n = 0; n < 4 && write_one(h); n++)
+		;
+	assert_true(limited(h, "app").write_bytes > KIB(100));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_object_above_the_ceiling_is_refused),
+		TEST(a_scan_stays_below_its_ceiling_and_others_lose_nothing),
+		TEST(what_is_read_outlives_what_is_not_below_a_ceiling),
+		TEST(a_lower_ceiling_after_a_reload_is_reached_by_the_keeper),
+		TEST(a_ceiling_that_can_not_be_reached_holds_nobody_up),
+		TEST(a_scan_takes_nothing_from_below_a_floor),
+		TEST(without_a_floor_a_scan_takes_all),
+		TEST(what_is_above_the_floor_is_evicted_like_others),
+		TEST(an_application_grows_to_its_floor_at_the_cost_of_others),
+		TEST(what_is_expired_goes_from_below_a_floor_too),
+		TEST(a_set_is_not_refused_for_a_floor),
+		TEST(with_flash_a_ceiling_leaves_candidates_to_the_cleaner),
+	};
+
+	return cmocka_run_group_tests_name("store: floors and ceilings", tests, NULL, NULL);
+}
