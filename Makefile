@@ -74,7 +74,7 @@ tool_libs_record := -lcrypto
 # --- sources, by folder -----------------------------------------------------------------------
 
 store_dirs := server/store $(addprefix server/store/,state dram cleaner request report)
-engine_dirs := base base/metrics conf classifier flashindex segments $(store_dirs)
+engine_dirs := base base/metrics conf classifier flashindex flashindex/frugal segments $(store_dirs)
 server_dirs := server server/conn server/count server/net server/proto server/admin server/auth server/metrics
 tool_dirs := $(sort $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 
@@ -342,6 +342,7 @@ include packaging/install.mk
 below_server/store := $(lib_engine)
 below_server := $(O)/lib/all-server.a $(lib_engine)
 below_tools := $(O)/lib/all-tools.a $(lib_engine)
+below_flashindex/frugal := $(addprefix $(O)/lib/,flashindex-frugal.a conf.a base-metrics.a base.a)
 below_base/metrics := $(addprefix $(O)/lib/,base-metrics.a base.a)
 below_tools/bench := $(O)/lib/tools-bench.a $(O)/lib/tools-common.a $(lib_engine)
 below_tools/record := $(O)/lib/tools-record.a $(O)/lib/tools-common.a $(lib_engine)

@@ -22,7 +22,7 @@
 
 #include "base/error.h"
 
-#define PARTS_VERSION 3u
+#define PARTS_VERSION 4u
 
 /* The kinds of parts, in the order in which they are written. The module that writes a part defines its bytes. */
 enum parts_kind {
@@ -38,7 +38,12 @@ enum parts_kind {
 	PARTS_ITEMS_HEAD, /* server/store/cleaner: objects of DRAM, in a file of their own */
 	PARTS_ITEMS, /* number: 0, 1, ... */
 	PARTS_CLASSIFIER, /* classifier */
-	PARTS_COUNTS /* its counts; number: 0, 1, ... */
+	PARTS_COUNTS, /* its counts; number: 0, 1, ... */
+	PARTS_FRUGAL, /* frugal: sizes; where there is such an index, behind PARTS_EXTENTS, and so are the next four */
+	PARTS_FRUGAL_WATERMARKS,
+	PARTS_FRUGAL_PREFILTER,
+	PARTS_FRUGAL_CHAIN, /* or no bytes */
+	PARTS_FRUGAL_BUNDLE /* number: 0, 1, ..., the oldest first */
 };
 
 struct parts_writer;

@@ -76,7 +76,7 @@ void *region_area(const struct region *region, enum region_area area)
 static FS_MUST_CHECK int region_take_memory(struct region *region, struct area *area, uint64_t wanted)
 {
 	if (region->copies)
-		return wanted > area->usable ? region_file_copy(region, area, wanted) : FS_OK;
+		return wanted > area->usable ? region_file_copy(region, area, area->usable, wanted) : FS_OK;
 	if (region->fd >= 0)
 		return wanted > area->mapped ? region_file_commit(region, area, wanted) : FS_OK;
 	return wanted > area->usable ? mem_commit(region->base + area->offset, wanted) : FS_OK;
@@ -115,6 +115,66 @@ void region_decommit(struct region *region, enum region_area which)
 	atomic_store_explicit(&area->bytes, 0, memory_order_relaxed);
 }
 
+uint64_t region_unit(const struct region *region)
+{
+	return region->unit;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static FS_MUST_CHECK int region_take_part(struct region *region, struct area *area, uint64_t offset, uint64_t bytes)
+{
+	if (region->copies)
+		return region_file_copy(region, area, offset, offset + bytes);
+	return region->fd >= 0 ? region_file_commit_part(region, area, offset, bytes)
+			       : mem_commit(region->base + area->offset + offset, bytes);
+}
+
+int region_commit_part(struct region *region, enum region_area which, uint64_t offset, uint64_t bytes)
+{
+	struct area *area = &region->area[which];
+	int error;
+
+	must(which < REGION_AREAS && offset % region->unit == 0 && bytes % region->unit == 0);
+	if (bytes > area->most || offset > area->most - bytes)
+		return FS_ERANGE;
+	if (fault_fires(FAULT_region_commit))
+		return FS_ENOMEM;
+	error = region_take_part(region, area, offset, bytes);
+	if (error)
+		return error;
+	area->mapped += region->fd >= 0 ? bytes : 0;
+	if (offset + bytes > area->usable) {
+		area->usable = offset + bytes;
+		atomic_store_explicit(&area->top, area->usable, memory_order_relaxed);
+	}
+	atomic_fetch_add_explicit(&area->bytes, bytes, memory_order_relaxed);
+	return FS_OK;
+}
+
+void region_decommit_part(struct region *region, enum region_area which, uint64_t offset, uint64_t bytes)
+{
+	struct area *area = &region->area[which];
+
+	must(which < REGION_AREAS && offset % region->unit == 0 && bytes % region->unit == 0);
+	must(bytes <= area->usable && offset <= area->usable - bytes);
+	if (region->fd >= 0 && !region->copies)
+		region_file_decommit_part(region, area, offset, bytes);
+	else
+		mem_decommit(region->base + area->offset + offset, bytes);
+	area->mapped -= region->fd >= 0 ? bytes : 0;
+	atomic_fetch_sub_explicit(&area->bytes, bytes, memory_order_relaxed);
+}
+
+void region_drop_part(struct region *region, enum region_area which, uint64_t offset, uint64_t bytes)
+{
+	must(which < REGION_AREAS && offset % region->unit == 0 && bytes % region->unit == 0);
+	if (region->fd >= 0 && !region->copies && bytes > 0)
+		region_file_decommit_part(region, &region->area[which], offset, bytes);
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
 uint64_t region_most(const struct region *region, enum region_area area)
 {
 	must(area < REGION_AREAS);
@@ -134,9 +194,16 @@ uint64_t region_untouched(const struct region *region)
 {
 	uint64_t sum = 0;
 
-	for (int a = 0; a < REGION_AREAS; a++)
-		sum += resident_untouched(region->base + region->area[a].offset,
-					  atomic_load_explicit(&region->area[a].bytes, memory_order_relaxed));
+	for (int a = 0; a < REGION_AREAS; a++) {
+		const struct area *area = &region->area[a];
+		uint64_t bytes = atomic_load_explicit(&area->bytes, memory_order_relaxed);
+		uint64_t top = atomic_load_explicit(&area->top, memory_order_relaxed),
+			 gaps = top > bytes ? top - bytes : 0;
+		uint64_t untouched = resident_untouched(region->base + area->offset, top ? top : bytes);
+
+		/* Nobody touches gaps between parts. */
+		sum += untouched > gaps ? untouched - gaps : 0;
+	}
 	return sum;
 }
 

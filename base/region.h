@@ -4,9 +4,9 @@
  * holds offsets, but no pointers and no locks, so that a later process can attach to it. It is anonymous memory, or a
  * file on tmpfs or hugetlbfs with the same layout.
  *
- *   +--------+-------+---------------+-------+---------+---------+---------+-----------+-----------+
- *   | header | store | segment table | index | table 0 | table 1 | table 2 | extents 0 | extents 1 |
- *   +--------+-------+---------------+-------+---------+---------+---------+-----------+-----------+
+ *   +--------+-------+---------------+-------+---------+---------+---------+-----------+-----------+--------+
+ *   | header | store | segment table | index | table 0 | table 1 | table 2 | extents 0 | extents 1 | frugal |
+ *   +--------+-------+---------------+-------+---------+---------+---------+-----------+-----------+--------+
  *
  * An area's address is fixed, and its size changes: address space is reserved for the most bytes that it may ever have,
  * and memory is taken for the bytes that it has. An area that has given its memory back can still be read, and holds
@@ -46,6 +46,7 @@ enum region_area {
 	REGION_TABLE_2,
 	REGION_EXTENTS_0, /* extents: one of the two is in use; both are while they grow or shrink */
 	REGION_EXTENTS_1,
+	REGION_FRUGAL, /* the frugal index, in parts */
 	REGION_AREAS
 };
 
@@ -55,7 +56,7 @@ struct region;
    FS_ENOMEM, and *out is NULL. */
 FS_MUST_CHECK int region_create(struct region **out, const uint64_t most[REGION_AREAS]);
 
-#define REGION_VERSION 2u /* of the file: another one for another layout of anything that lies in it */
+#define REGION_VERSION 3u /* of the file: another one for another layout of anything that lies in it */
 
 /* What region_open has found. */
 enum region_found {
@@ -109,6 +110,18 @@ void *region_area(const struct region *region, enum region_area area);
 FS_MUST_CHECK int region_commit(struct region *region, enum region_area area, uint64_t bytes);
 /* Gives all memory of the area back. */
 void region_decommit(struct region *region, enum region_area area);
+/*
+ * For an area that is used in parts, and never by region_commit: takes memory for so many bytes of it from an offset on, which
+ * it has not got there. Both are multiples of region_unit. In a file of this layout the part has what lies there, until it is given
+ * back for the first time; otherwise it holds zeros. FS_ENOMEM; FS_ERANGE: it would end behind the area.
+ */
+FS_MUST_CHECK int region_commit_part(struct region *region, enum region_area area, uint64_t offset, uint64_t bytes);
+/* Gives a part back that was committed so. It must not be read any more. */
+void region_decommit_part(struct region *region, enum region_area area, uint64_t offset, uint64_t bytes);
+/* Gives back what an earlier process may have left in the file where this one has no part. */
+void region_drop_part(struct region *region, enum region_area area, uint64_t offset, uint64_t bytes);
+/* Returns the unit of parts: the bytes of a page, or of a huge page on hugetlbfs. */
+uint64_t region_unit(const struct region *region);
 /* Returns the most bytes that the area may have, in whole pages. */
 uint64_t region_most(const struct region *region, enum region_area area);
 /* Returns the memory of all areas in bytes. */

@@ -286,13 +286,13 @@ int region_file_commit(struct region *region, struct area *area, uint64_t wanted
 	return FS_OK;
 }
 
-int region_file_copy(struct region *region, struct area *area, uint64_t wanted)
+int region_file_copy(struct region *region, struct area *area, uint64_t from, uint64_t wanted)
 {
 	unsigned char *to = region->base + area->offset;
 
-	if (mem_commit(to, wanted) != FS_OK)
+	if (mem_commit(to + from, wanted - from) != FS_OK)
 		return FS_ENOMEM;
-	for (uint64_t at = area->usable; at < wanted;) {
+	for (uint64_t at = from; at < wanted;) {
 		ssize_t n = pread(region->fd, to + at, wanted - at, (off_t)(area->offset + at));
 
 		if (n == 0 || (n < 0 && errno != EINTR))
@@ -311,13 +311,39 @@ void region_file_decommit(struct region *region, struct area *area)
 	region->attached = false;
 	if (area->usable && mmap(at, area->usable, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
-		memset(at, 0, area->mapped); /* a late reader must find zeros, and no hole */
+		memset(at, 0,
+		       atomic_load(&area->top) ? 0 : area->mapped); /* a late reader must find zeros, and no hole */
 	else
 		(void)!fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)area->offset,
 				 (off_t)area->most);
 	if (area->usable)
 		mem_advise(at, area->usable);
 	area->mapped = 0;
+}
+
+int region_file_commit_part(struct region *region, struct area *area, uint64_t offset, uint64_t bytes)
+{
+	uint64_t from = area->offset + offset;
+
+	if (!has_memory(region, bytes) && file_allocate(region, from, bytes) != FS_OK)
+		return FS_ENOMEM;
+	if (mmap(region->base + from, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, region->fd, (off_t)from) ==
+	    MAP_FAILED)
+		return FS_ENOMEM;
+	mem_advise(region->base + from, bytes);
+	return FS_OK;
+}
+
+void region_file_decommit_part(struct region *region, const struct area *area, uint64_t offset, uint64_t bytes)
+{
+	unsigned char *at = region->base + area->offset + offset;
+
+	region->attached = false;
+	if (mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return; /* it stays, and counts as free all the same */
+	mem_advise(at, bytes);
+	(void)!fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(area->offset + offset),
+			 (off_t)bytes);
 }
 
 int region_reset(struct region *region)

@@ -15,7 +15,10 @@ uint64_t region_page_bytes(void);
 
 struct area {
 	uint64_t offset, most;
-	uint64_t usable; /* never shrinks, as late readers may be anywhere in it; of the one thread that commits */
+	/* Never shrinks, as late readers may be anywhere in it; of the one thread that commits. Of an area in parts: the end of
+	   the last one so far, and there may be gaps. */
+	uint64_t usable;
+	_Atomic uint64_t top; /* of an area in parts the same, for any thread; else 0 */
 	uint64_t mapped; /* the part of it that is memory of the file now; of the same thread, 0 without a file */
 	_Atomic uint64_t bytes; /* committed and not given back; read by any thread */
 };
@@ -44,8 +47,11 @@ FS_MUST_CHECK int region_reserve(struct region **out, const uint64_t most[REGION
    back; what was usable reads as zeros. */
 FS_MUST_CHECK int region_file_commit(struct region *region, struct area *area, uint64_t wanted);
 void region_file_decommit(struct region *region, struct area *area);
+/* The same for a part of an area in parts, whose memory is not counted yet. */
+FS_MUST_CHECK int region_file_commit_part(struct region *region, struct area *area, uint64_t offset, uint64_t bytes);
+void region_file_decommit_part(struct region *region, const struct area *area, uint64_t offset, uint64_t bytes);
 /* As region_file_commit for a region that copies: FS_ENOMEM also when the file can't be read. */
-FS_MUST_CHECK int region_file_copy(struct region *region, struct area *area, uint64_t wanted);
+FS_MUST_CHECK int region_file_copy(struct region *region, struct area *area, uint64_t from, uint64_t wanted);
 void region_file_close(struct region *region);
 
 #endif

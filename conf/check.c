@@ -167,6 +167,20 @@ static int check_segment_size(struct conf *conf, FILE *err)
 		      units_format_size(conf->flash_size_bytes, flash));
 }
 
+static int check_index(struct conf *conf, FILE *err)
+{
+	if (conf->index != CONF_INDEX_FRUGAL)
+		return 0;
+	if (conf->disable_evictions)
+		return refuse(conf, err, "index",
+			      "frugal: it can't go with -M/--disable-evictions, as it may lose an object");
+	if (conf->journal == CONF_JOURNAL_SYNC)
+		return refuse(conf, err, "index", "frugal: it can't go with --journal=sync");
+	if (conf->app_limit)
+		return refuse(conf, err, "index", "frugal: it can't go with --app-limit");
+	return 0;
+}
+
 /* --- the rest -------------------------------------------------------------------------------- */
 
 static int check_lru(struct conf *conf, FILE *err)
@@ -312,6 +326,7 @@ int conf_check(struct conf *conf, FILE *err)
 		{ check_item_size, FIELD(max_item_size_bytes), FIELD(memory_limit_bytes) },
 		{ check_slabs, FIELD(max_item_size_bytes), FIELD(slab_min_size) },
 		{ check_segment_size, FIELD(segment_size_bytes), FIELD(flash_size_bytes) },
+		{ check_index, FIELD(index), FIELD(journal) },
 		{ check_lru, FIELD(port), FIELD(port) },
 		{ check_authentication, FIELD(binding_protocol), FIELD(udp_port) },
 		{ conf_check_metrics, FIELD(metrics_listen), FIELD(metrics_listen) },

@@ -40,6 +40,7 @@
 enum conf_protocol { CONF_PROTOCOL_AUTO, CONF_PROTOCOL_ASCII, CONF_PROTOCOL_BINARY };
 enum conf_app_source { CONF_APP_SOURCE_PREFIX, CONF_APP_SOURCE_USER };
 enum conf_clock_mode { CONF_CLOCK_LRU, CONF_CLOCK_MFU };
+enum conf_index { CONF_INDEX_SLOTS, CONF_INDEX_FRUGAL };
 enum conf_filter { CONF_FILTER_BLOOM, CONF_FILTER_CUCKOO };
 enum conf_direct_io { CONF_DIRECT_IO_AUTO, CONF_DIRECT_IO_OFF };
 enum conf_flash_read_unit { CONF_READ_BLOCK, CONF_READ_PAGE };

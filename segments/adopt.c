@@ -37,8 +37,9 @@ static uint64_t written_at_ms(const struct segments *seg, const struct layout_he
 static bool header_is_sound(const struct segments *seg, const struct layout_header *header)
 {
 	uint64_t bytes = seg->segment_bytes;
+	enum seg_kind kind;
 
-	return header->sequence < seg->next_sequence && header->data_offset >= SEG_PAGE &&
+	return layout_kind(header, &kind) && header->sequence < seg->next_sequence && header->data_offset >= SEG_PAGE &&
 	       header->data_offset <= bytes && header->data_offset % SEG_PAGE == 0 &&
 	       header->data_bytes <= bytes - header->data_offset && header->footer_offset >= header->data_offset &&
 	       header->footer_offset <= bytes - sizeof(struct layout_footer) && header->footer_offset % SEG_PAGE == 0 &&
@@ -48,21 +49,25 @@ static bool header_is_sound(const struct segments *seg, const struct layout_head
 }
 
 /* Without the sequence: until that is there, the row counts for nobody, a start after a kill included. */
-static void entry_from(const struct segments *seg, const struct layout_header *header, struct seg_entry *entry)
+void entry_from_header(const struct layout_header *header, struct seg_entry *entry)
 {
+	enum seg_kind kind;
+
+	(void)layout_kind(header, &kind);
 	*entry = (struct seg_entry){
 		.data_offset = header->data_offset,
 		.data_bytes = header->data_bytes,
 		.footer_offset = header->footer_offset,
 		.extents_bytes = header->extents_bytes,
 		.record_bytes = header->record_bytes,
-		.written_at_ms = written_at_ms(seg, header),
 		.granule = header->granule,
 		.longest_999 = header->longest_999,
 		.objects = header->objects,
 		.extents = header->extents,
 		.functions = header->functions,
 		.table_id = header->table_id,
+		.kind = kind,
+		.bin_bytes = header->bin_bytes,
 		.grid = layout_grid(header->sequence, header->data_bytes, header->granule, header->functions),
 	};
 }
@@ -82,7 +87,8 @@ static int judge(struct segments *seg, uint32_t segment, uint64_t sequence, stru
 	memcpy(footer, page + SEG_PAGE - sizeof(*footer), sizeof(*footer));
 	if (!header_is_sound(seg, header))
 		return FS_ECORRUPT;
-	entry_from(seg, header, entry);
+	entry_from_header(header, entry);
+	entry->written_at_ms = written_at_ms(seg, header);
 	if (seg->crossings_bytes)
 		crossings_forget(seg_crossings(seg, segment), seg->crossings_bytes);
 	if (!header_valid(seg, header, segment, sequence) || !footer_valid(seg, footer, sequence) ||

@@ -62,6 +62,8 @@ void header_make(const struct segments *seg, uint32_t segment, const struct seg_
 	out->written_s = (uint64_t)clk_wall_seconds();
 	out->attach_epoch = seg->super.attach_epoch;
 	out->functions = seg->functions;
+	out->features.incompatible = layout_features_of(plan->kind);
+	out->bin_bytes = plan->bin_bytes;
 	out->checksum = header_checksum(out);
 }
 
@@ -92,6 +94,7 @@ static bool features_known(const struct layout_features *features)
 bool header_valid(const struct segments *seg, const struct layout_header *header, uint32_t segment, uint64_t sequence)
 {
 	const struct seg_entry *entry = &seg->table->entry[segment];
+	enum seg_kind kind;
 
 	return memcmp(header->magic, LAYOUT_HEADER_MAGIC, sizeof(header->magic)) == 0 &&
 	       header->checksum == header_checksum(header) && header->version == LAYOUT_VERSION &&
@@ -100,7 +103,8 @@ bool header_valid(const struct segments *seg, const struct layout_header *header
 	       header->sequence == sequence && header->data_offset == entry->data_offset &&
 	       header->data_bytes == entry->data_bytes && header->footer_offset == entry->footer_offset &&
 	       header->objects == entry->objects && header->extents == entry->extents &&
-	       header->record_bytes == entry->record_bytes;
+	       header->record_bytes == entry->record_bytes && layout_kind(header, &kind) && kind == entry->kind &&
+	       header->bin_bytes == entry->bin_bytes;
 }
 
 bool footer_valid(const struct segments *seg, const struct layout_footer *footer, uint64_t sequence)

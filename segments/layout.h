@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "segments/bins.h"
 #include "segments/segments.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the structs are the format as they are");
@@ -22,11 +23,16 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the structs are the f
 #define LAYOUT_EXTENT_ALIGN 8u
 #define LAYOUT_KEY_MAX 250u
 #define LAYOUT_VALUE_BITS 27u
+#define LAYOUT_ITEM_FLAGS 15u /* behind the value's bits */
+#define LAYOUT_LAST_OF_BIN (1u << 31)
 #define LAYOUT_VALUE_MAX ((1u << LAYOUT_VALUE_BITS) - 1)
 #define LAYOUT_CHECK_SEED 0x464c534849454c44ull /* of the unkeyed checksums */
 
-/* Feature bits that this version knows: none yet. */
-#define LAYOUT_KNOWN_INCOMPATIBLE 0ull
+/* Feature bits that this version knows, of header pages (FORMAT.md: Features). */
+#define LAYOUT_FEATURE_BINS (1ull << 0) /* incompatible */
+#define LAYOUT_FEATURE_CHAIN (1ull << 1) /* incompatible */
+#define LAYOUT_KNOWN_INCOMPATIBLE (LAYOUT_FEATURE_BINS | LAYOUT_FEATURE_CHAIN)
+#define LAYOUT_SUPER_KNOWN_INCOMPATIBLE 0ull /* of superblocks */
 #define LAYOUT_KNOWN_RO_COMPATIBLE 0ull
 
 struct layout_features {
@@ -108,7 +114,7 @@ struct layout_header {
 	uint64_t written_s; /* wall clock */
 	uint64_t attach_epoch;
 	uint32_t functions;
-	uint32_t reserved32;
+	uint32_t bin_bytes; /* with LAYOUT_FEATURE_BINS; else 0 */
 	uint8_t reserved[4096 - 168 - 8];
 	uint64_t checksum; /* hash64 of all bytes before it */
 };
@@ -133,6 +139,7 @@ AT(layout_header, record_bytes, 136);
 AT(layout_header, written_s, 144);
 AT(layout_header, attach_epoch, 152);
 AT(layout_header, functions, 160);
+AT(layout_header, bin_bytes, 164);
 AT(layout_header, reserved, 168);
 AT(layout_header, checksum, 4088);
 _Static_assert(sizeof(struct layout_header) == SEG_PAGE, "a page");
@@ -272,6 +279,30 @@ static inline uint32_t layout_position(const struct layout_grid *grid, uint64_t 
 	uint32_t start = layout_part_start(grid, part);
 
 	return layout_within(hash, function, start, layout_part_start(grid, part + 1) - start);
+}
+
+/* ---- kinds of segments ----------------------------------------------------------------------- */
+
+/* Returns the features of the header page of a segment of that kind. */
+static inline uint64_t layout_features_of(enum seg_kind kind)
+{
+	return kind == SEG_BINS ? LAYOUT_FEATURE_BINS : kind == SEG_CHAIN ? LAYOUT_FEATURE_CHAIN : 0;
+}
+
+/* Fills in the kind that a header page tells. False: it tells none, or its areas are not those of its kind. */
+static inline bool layout_kind(const struct layout_header *header, enum seg_kind *kind)
+{
+	uint64_t features = header->features.incompatible & LAYOUT_KNOWN_INCOMPATIBLE;
+	bool bins = features == LAYOUT_FEATURE_BINS;
+
+	*kind = bins ? SEG_BINS : features == LAYOUT_FEATURE_CHAIN ? SEG_CHAIN : SEG_SLOTS;
+	if (features != layout_features_of(*kind) || (!bins && header->bin_bytes != 0))
+		return false;
+	if (*kind == SEG_SLOTS)
+		return true;
+	return header->extents == 0 && header->granule >= 1 && header->granule <= 8 &&
+	       (!bins ||
+		seg_bins_fit(header->data_offset, header->data_bytes, header->footer_offset, header->bin_bytes));
 }
 
 /* ---- the footer's list of offsets ------------------------------------------------------------ */

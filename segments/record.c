@@ -24,12 +24,13 @@ uint64_t record_check(const struct layout_super *super, uint64_t sequence, uint6
 }
 
 void record_header(const struct layout_super *super, uint64_t sequence, uint64_t offset,
-		   const struct seg_record *record, struct layout_record *out)
+		   const struct seg_record *record, bool last, struct layout_record *out)
 {
 	must(record->key_length >= 1 && record->key_length <= LAYOUT_KEY_MAX);
-	must(record->value_length <= LAYOUT_VALUE_MAX && record->item_flags < 32);
+	must(record->value_length <= LAYOUT_VALUE_MAX && record->item_flags <= LAYOUT_ITEM_FLAGS);
 	*out = (struct layout_record){
-		.value_length_flags = record->value_length | (uint32_t)record->item_flags << LAYOUT_VALUE_BITS,
+		.value_length_flags = record->value_length | (uint32_t)record->item_flags << LAYOUT_VALUE_BITS |
+				      (last ? LAYOUT_LAST_OF_BIN : 0),
 		.cas = record->cas,
 		.client_flags = record->client_flags,
 		.expiry = record->expiry,
@@ -46,7 +47,7 @@ static void record_fill(struct seg_record *out, const struct layout_record *head
 		.value = (const char *)bytes + sizeof(*header) + header->key_length,
 		.value_length = header->value_length_flags & LAYOUT_VALUE_MAX,
 		.key_length = header->key_length,
-		.item_flags = (uint8_t)(header->value_length_flags >> LAYOUT_VALUE_BITS),
+		.item_flags = header->value_length_flags >> LAYOUT_VALUE_BITS & LAYOUT_ITEM_FLAGS,
 		.client_flags = header->client_flags,
 		.expiry = header->expiry,
 		.cas = header->cas,

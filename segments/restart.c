@@ -50,6 +50,18 @@ int seg_end_clean(struct segments *seg)
 	return rc;
 }
 
+/* Are the areas those of the row's kind? */
+static bool kind_is_sound(const struct seg_entry *row)
+{
+	if (row->kind >= SEG_KINDS || (row->kind != SEG_BINS && row->bin_bytes != 0))
+		return false;
+	if (row->kind == SEG_SLOTS)
+		return true;
+	return row->extents == 0 && row->granule <= 8 &&
+	       (row->kind != SEG_BINS ||
+		seg_bins_fit(row->data_offset, row->data_bytes, row->footer_offset, row->bin_bytes));
+}
+
 /* May a segment have such a row? */
 static FS_MUST_CHECK bool row_is_sound(const struct segments *seg, const struct seg_entry *row)
 {
@@ -58,7 +70,7 @@ static FS_MUST_CHECK bool row_is_sound(const struct segments *seg, const struct 
 	       row->footer_offset <= seg->segment_bytes && row->footer_offset >= row->data_offset &&
 	       row->extents_bytes == row->data_offset - SEG_PAGE && row->record_bytes <= seg->segment_bytes &&
 	       row->granule >= 1 && row->longest_999 <= seg->segment_bytes && row->extents <= row->objects &&
-	       row->functions == seg->functions && row->written_at_ms <= clk_now_ms(seg->clock);
+	       row->functions == seg->functions && row->written_at_ms <= clk_now_ms(seg->clock) && kind_is_sound(row);
 }
 
 /* The segment is LIVE, as its row says. seg->lock is held. */

@@ -46,6 +46,8 @@ struct segments; /* all segments of one daemon, over its device */
 struct dev; /* a device (device_internal.h) */
 
 enum seg_placement { SEG_PLACE_SWEEP, SEG_PLACE_PAPER };
+/* What lies in a segment's data area: records that slots name; bins, or records of a chain (bins.h). */
+enum seg_kind { SEG_SLOTS, SEG_BINS, SEG_CHAIN, SEG_KINDS };
 enum seg_direct { SEG_DIRECT_AUTO, SEG_DIRECT_OFF };
 /* Reads of records begin and end at the device's logical blocks, as far as it tells them and they are smaller than a page;
    or at pages. */
@@ -263,7 +265,7 @@ struct seg_record {
 	const char *value;
 	uint32_t value_length;
 	uint8_t key_length;
-	uint8_t item_flags; /* 5 bits, the store's */
+	uint8_t item_flags; /* 4 bits, the store's */
 	uint32_t client_flags;
 	uint32_t expiry; /* the store's seconds; 0 = never */
 	uint64_t cas;
@@ -327,13 +329,15 @@ struct seg_plan {
 	uint64_t data_offset, data_bytes; /* hash-placed area: positions are computed over it */
 	uint64_t footer_bytes; /* up to the segment's end; may reach into the data area's unused tail */
 	uint32_t granule, longest_999;
+	enum seg_kind kind;
+	uint32_t bin_bytes; /* of SEG_BINS; else 0 */
 	uint32_t count; /* of placed */
 	uint32_t extents; /* of these, the first ones, in the extents area */
 	struct seg_placed *placed; /* in order of offset */
 	struct seg_plan_stats stats;
 };
 
-#define SEG_PLAN_BYTES 16
+#define SEG_PLAN_BYTES 16 /* of a candidate, for any kind */
 
 /*
  * Plans the next segment, with the sequence that seg_write will use: a plan is written before another segment

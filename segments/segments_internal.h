@@ -43,6 +43,8 @@ struct seg_entry {
 	uint32_t objects, extents; /* objects: extents included */
 	uint32_t functions;
 	uint32_t table_id; /* of the index table that its slots lie in */
+	uint32_t kind; /* enum seg_kind */
+	uint32_t bin_bytes; /* of SEG_BINS; else 0 */
 	struct layout_grid grid; /* follows from the fields above */
 };
 
@@ -301,9 +303,14 @@ uint32_t seg_revive(struct segments *seg);
    thread. */
 uint64_t record_check(const struct layout_super *super, uint64_t sequence, uint64_t offset,
 		      const struct layout_record *header, const char *key, const char *value);
-/* Fills in the header of a record for that sequence and offset. Any thread. */
+/* Fills in the header of a record for that sequence and offset. last: it is the last one of a bin. Any thread. */
 void record_header(const struct layout_super *super, uint64_t sequence, uint64_t offset,
-		   const struct seg_record *record, struct layout_record *out);
+		   const struct seg_record *record, bool last, struct layout_record *out);
+
+/* ---- adopt.c ---- */
+
+/* Fills in a row from a header page, but for its sequence and the time. */
+void entry_from_header(const struct layout_header *header, struct seg_entry *entry);
 
 /* ---- plan.c ---- */
 

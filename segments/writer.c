@@ -69,6 +69,14 @@ static void discard_segment(const struct job *job)
 	}
 }
 
+/* Is this record of a plan the last one of its bin? */
+static bool is_last_of_bin(const struct seg_plan *plan, uint32_t n)
+{
+	return plan->kind == SEG_BINS &&
+	       (n + 1 == plan->count || (plan->placed[n + 1].offset - plan->data_offset) / plan->bin_bytes !=
+						(plan->placed[n].offset - plan->data_offset) / plan->bin_bytes);
+}
+
 /* Returns the record's length. */
 static uint64_t put_record(struct job *job, uint32_t n)
 {
@@ -77,7 +85,8 @@ static uint64_t put_record(struct job *job, uint32_t n)
 	struct seg_record record;
 
 	job->ops->record(job->context, n, &record);
-	record_header(&job->seg->super, job->plan->sequence, placed->offset, &record, &header);
+	record_header(&job->seg->super, job->plan->sequence, placed->offset, &record, is_last_of_bin(job->plan, n),
+		      &header);
 	stream_zero_to(&job->stream, placed->offset);
 	stream_put(&job->stream, &header, sizeof(header));
 	stream_put(&job->stream, record.key, record.key_length);
@@ -130,21 +139,8 @@ static void fill_entry(const struct job *job, const struct layout_header *header
 	struct seg_entry *entry = &seg->table->entry[job->segment];
 
 	must(entry->sequence == 0);
-	*entry = (struct seg_entry){
-		.data_offset = header->data_offset,
-		.data_bytes = header->data_bytes,
-		.footer_offset = header->footer_offset,
-		.extents_bytes = header->extents_bytes,
-		.record_bytes = header->record_bytes,
-		.written_at_ms = clk_now_ms(seg->clock),
-		.granule = header->granule,
-		.longest_999 = header->longest_999,
-		.objects = header->objects,
-		.extents = header->extents,
-		.functions = header->functions,
-		.table_id = header->table_id,
-		.grid = layout_grid(header->sequence, header->data_bytes, header->granule, header->functions),
-	};
+	entry_from_header(header, entry);
+	entry->written_at_ms = clk_now_ms(seg->clock);
 	atomic_store_explicit(&entry->sequence, header->sequence, memory_order_release);
 }
 

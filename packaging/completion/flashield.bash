@@ -78,6 +78,7 @@ _flashield_tool() {
 		;;
 	flashield-admin:*) [[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *' move '* ]] || words='move' ;;
 	flashield-inspect:--clock-mode) words='lru mfu' ;;
+	flashield-inspect:--index) words='slots frugal' ;;
 	flashield-inspect:--journal) words='off sync' ;;
 	flashield-inspect:*)
 		if ((COMP_CWORD > 1)) && [[ $previous != -* && " ${COMP_WORDS[*]} " != *' state '* ]]; then

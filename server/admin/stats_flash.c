@@ -57,9 +57,11 @@ static void index_rows(const struct store_status *status, struct stats_out *out)
 	const struct fidx_status *index = &status->index;
 	uint64_t objects = index->used + index->extents_used;
 
-	number_row(out, ROW_FLASH_flash_items, objects - (index->ghosts < objects ? index->ghosts : objects));
+	text_row(out, ROW_FLASH_index, status->is_frugal ? "frugal" : "slots");
+	number_row(out, ROW_FLASH_flash_items,
+		   objects - (index->ghosts < objects ? index->ghosts : objects) + status->frugal.objects);
 	number_row(out, ROW_FLASH_flash_ghosts, index->ghosts);
-	number_row(out, ROW_FLASH_flash_live_bytes, flash_not_negative(index->live_bytes));
+	number_row(out, ROW_FLASH_flash_live_bytes, flash_not_negative(index->live_bytes) + status->frugal.bytes);
 	number_row(out, ROW_FLASH_flash_hot_bytes, status->hot_bytes);
 	number_row(out, ROW_FLASH_flash_hot_threshold_bytes, status->hot_threshold_bytes);
 	number_row(out, ROW_FLASH_flash_copy_bytes, status->copy_bytes);
@@ -78,8 +80,27 @@ static void index_rows(const struct store_status *status, struct stats_out *out)
 	number_row(out, ROW_FLASH_filters_left, status->filters_left);
 	number_row(out, ROW_FLASH_filter_units, status->filter_units);
 	number_row(out, ROW_FLASH_tag_bits, status->tag_bits);
-	real_row(out, ROW_FLASH_dram_bytes_per_flash_item, objects > 0 ? status->dram_bytes_per_flash_item : NAN);
+	real_row(out, ROW_FLASH_dram_bytes_per_flash_item,
+		 objects + status->frugal.objects > 0 ? status->dram_bytes_per_flash_item : NAN);
 	real_row(out, ROW_FLASH_innocent_drops, status->innocent_drops);
+}
+
+static void frugal_rows(const struct store_status *status, struct stats_out *out)
+{
+	const struct frugal_status *frugal = &status->frugal;
+
+	number_row(out, ROW_FLASH_frugal_items, frugal->objects);
+	number_row(out, ROW_FLASH_frugal_item_bytes, frugal->bytes);
+	number_row(out, ROW_FLASH_frugal_index_bytes, status->frugal_index_bytes);
+	number_row(out, ROW_FLASH_frugal_column_bytes, frugal->bundle_bytes);
+	number_row(out, ROW_FLASH_frugal_prefilter_bytes, frugal->prefilter_bytes);
+	number_row(out, ROW_FLASH_frugal_kill_bytes, frugal->kill_bytes);
+	number_row(out, ROW_FLASH_frugal_kills_held, frugal->kills);
+	number_row(out, ROW_FLASH_frugal_kills_limit, frugal->kills_most);
+	number_row(out, ROW_FLASH_frugal_kills_listed, frugal->kills_listed);
+	number_row(out, ROW_FLASH_frugal_partitions, frugal->partitions);
+	number_row(out, ROW_FLASH_frugal_columns, frugal->columns_in_memory);
+	number_row(out, ROW_FLASH_frugal_bundles, frugal->bundles);
 }
 
 static const char *allocation_text(const struct store_status *status)
@@ -180,6 +201,7 @@ void stats_flash(const struct server *server, struct stats_out *out)
 	number_row(out, ROW_FLASH_flash_uptime, status.flash_seconds);
 	journal_rows(&status, out);
 	index_rows(&status, out);
+	frugal_rows(&status, out);
 	segment_rows(&status, out);
 	move_rows(server->store, out);
 	real_row(out, ROW_FLASH_clwa, share_of(ctr_sum(CTR_flash_bytes_written), ctr_sum(CTR_app_bytes_written)));

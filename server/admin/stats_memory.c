@@ -61,6 +61,7 @@ void stats_memory(const struct server *server, struct stats_out *out)
 		{ ROW_MEMORY_index, store.index },
 		{ ROW_MEMORY_filters, store.filters },
 		{ ROW_MEMORY_index_other, store.index_other },
+		{ ROW_MEMORY_frugal, store.frugal },
 		{ ROW_MEMORY_segments, store.segments },
 		{ ROW_MEMORY_classifier, store.classifier },
 		{ ROW_MEMORY_plans, store.plans },

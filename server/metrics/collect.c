@@ -180,6 +180,7 @@ void show_memory_part_bytes(const struct source *from)
 		{ "index", store->index.index_bytes },
 		{ "filters", store->index.filter_bytes },
 		{ "index_other", store->index.other_bytes },
+		{ "frugal", store->frugal_index_bytes },
 		{ "plan", store->plan_bytes },
 		{ "staging", store->staging_bytes },
 		{ "readers", store->reader_bytes },
@@ -199,7 +200,8 @@ void show_items(const struct source *from)
 
 	give_one(from, METRIC_items, "dram", (double)from->store.dram_items);
 	give_one(from, METRIC_items, "flash",
-		 gauge_not_negative((int64_t)(index->used + index->extents_used - index->ghosts)));
+		 gauge_not_negative(
+			 (int64_t)(index->used + index->extents_used - index->ghosts + from->store.frugal.objects)));
 }
 
 void show_item_bytes(const struct source *from)
@@ -263,6 +265,10 @@ VALUE(dram_bytes_per_flash_item, dram_bytes_per_flash_item(from))
 VALUE(filter_false_positive_ratio, from->store.filter_false_positive)
 VALUE(filters_left_segments, from->store.filters_left)
 VALUE(filter_units, from->store.filter_units)
+VALUE(frugal_items, (double)from->store.frugal.objects)
+VALUE(frugal_kills_held, (double)from->store.frugal.kills)
+VALUE(frugal_kills_limit, (double)from->store.frugal.kills_most)
+VALUE(frugal_kills_listed, (double)from->store.frugal.kills_listed)
 
 void show_segments(const struct source *from)
 {

@@ -185,6 +185,7 @@ void outlook_judge(const struct store_config *config, struct outlook *out)
 	struct store_config look = *config;
 	struct loader_figures loader;
 	struct fidx_recounted recounted;
+	struct frugal_status frugal = { 0 };
 	struct fidx_status index;
 	struct store *store;
 
@@ -196,9 +197,11 @@ void outlook_judge(const struct store_config *config, struct outlook *out)
 	}
 	(void)!fidx_recount(store->index, UINT64_MAX, &recounted);
 	fidx_get_status(store->index, &index);
+	if (store->frugal)
+		frugal_get_status(store->frugal, &frugal);
 	loader_get_figures(store, &loader);
 	out->warm = restart_is_warm(store);
-	out->objects = index.used + index.extents_used - index.ghosts;
+	out->objects = index.used + index.extents_used - index.ghosts + frugal.objects;
 	out->word = store_start_word(store->start);
 	snprintf(out->text, sizeof(out->text), "%s", store->start_text);
 	out->dram_warm = loader.start == SAVED_START_WARM;

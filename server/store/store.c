@@ -10,6 +10,7 @@
 #include "server/store/dram/limits.h"
 #include "server/store/request/sketch.h"
 #include "server/store/state/attach.h"
+#include "server/store/state/bins.h"
 #include "server/store/state/id_times.h"
 #include "server/store/state/ids.h"
 #include "server/store/state/ids_note.h"
@@ -63,6 +64,9 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 		   units_show_size(store->segment_bytes, segment),
 		   units_show_size(sizing->buckets * FIDX_BUCKET_SLOTS * sizeof(uint32_t), index), store->tag_bits,
 		   more);
+	if (store->frugal)
+		log_notice("flash: small objects are in the frugal index, with %u partitions",
+			   frugal_partitions(store->frugal));
 }
 
 /* ---- tuning -------------------------------------------------------------------------------------- */
@@ -112,13 +116,20 @@ static struct fidx_config open_index_config(const struct store *store, const str
 	};
 }
 
+static void open_index_most(const struct store *store, const struct fidx_config *index, uint64_t most[REGION_AREAS])
+{
+	fidx_region_most(index, most);
+	if (store->config.index == STORE_INDEX_FRUGAL)
+		most[REGION_FRUGAL] = frugal_region_most(&store->frugal_config);
+}
+
 static int open_region(struct store *store, const struct sizing *sizing, const struct fidx_config *index,
 		       char reason[256])
 {
 	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(sizing->segments, sizing->segment_bytes,
 									     sizing->crossings) };
 
-	fidx_region_most(index, most);
+	open_index_most(store, index, most);
 	return attach_open(store, most, reason);
 }
 
@@ -238,19 +249,24 @@ static int open_too_little_memory(const struct store *store, char reason[256])
 static int open_judge_memory(struct store *store, const struct fidx_config *index)
 {
 	uint64_t most[REGION_AREAS] = { 0 };
+	struct frugal *frugal = NULL;
 	struct region *region;
 	struct fidx *empty;
 	int result;
 
-	fidx_region_most(index, most);
+	open_index_most(store, index, most);
 	result = region_create(&region, most);
 	if (result != FS_OK)
 		return result;
 	result = fidx_create(&empty, index, region);
 	if (result == FS_OK) {
-		tables_account_of(store, empty);
+		if (store->config.index == STORE_INDEX_FRUGAL)
+			result = frugal_create(&frugal, &store->frugal_config, region);
+		tables_account_of(store, empty, frugal);
+		frugal_destroy(frugal);
 		fidx_destroy(empty);
-		result = memory_suffices(store, store->config.memory_bytes) ? FS_OK : FS_ERANGE;
+		if (result == FS_OK && !memory_suffices(store, store->config.memory_bytes))
+			result = FS_ERANGE;
 	}
 	region_destroy(region);
 	return result;
@@ -270,6 +286,7 @@ static int open_empty(struct store *store, const struct fidx_config *index)
 
 	fidx_destroy(store->index);
 	store->index = NULL;
+	bins_destroy(store);
 	if (store->config.region_dir)
 		result = open_judge_memory(store, index);
 	/* From here on the region of a killed run is gone. A clean end has left none. */
@@ -277,7 +294,9 @@ static int open_empty(struct store *store, const struct fidx_config *index)
 		open_settle(store);
 	if (result == FS_OK)
 		result = attach_empty(store);
-	return result == FS_OK ? fidx_create(&store->index, index, store->region) : result;
+	if (result == FS_OK)
+		result = fidx_create(&store->index, index, store->region);
+	return result == FS_OK ? bins_create(store) : result;
 }
 
 /* Is there only no index of the last run? */
@@ -358,8 +377,22 @@ static int open_index(struct store *store, const struct fidx_config *index)
 	if (result != FS_OK)
 		return result;
 	/* Before the flash is taken over, and the state file removed. */
-	tables_account_of(store, store->index);
+	tables_account_of(store, store->index, store->frugal);
 	return memory_suffices(store, store->config.memory_bytes) ? FS_OK : FS_ERANGE;
+}
+
+/* Does the index go with the other options? */
+static int open_judge_options(const struct store *store, char reason[256])
+{
+	bool limits = store_limits(store) || (store->config.limits && store->config.limits->count > 0);
+
+	if (store->config.index != STORE_INDEX_FRUGAL || (store->config.evict && !store->config.journal && !limits))
+		return FS_OK;
+	snprintf(reason, 256, "--index=frugal: is not possible with %s",
+		 limits		       ? "--app-limit"
+		 : store->config.evict ? "--journal=sync"
+				       : "-M/--disable-evictions");
+	return FS_ERANGE;
 }
 
 static int open_flash(struct store *store, char reason[256])
@@ -368,9 +401,13 @@ static int open_flash(struct store *store, char reason[256])
 	struct fidx_config index;
 	int result = sizing_make(&store->config, &sizing, reason);
 
+	if (result == FS_OK)
+		result = open_judge_options(store, reason);
 	if (result != FS_OK || !open_has_flash_room(store, &sizing))
 		return result;
 	index = open_index_config(store, &sizing);
+	bins_configure(store, &sizing, &store->frugal_config);
+	store->small_max = store->config.index == STORE_INDEX_FRUGAL ? BINS_RECORD_MOST : GROUP_SMALL_MAX;
 	result = open_region(store, &sizing, &index, reason);
 	if (result != FS_OK)
 		return result;
@@ -385,7 +422,7 @@ static int open_flash(struct store *store, char reason[256])
 				 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
 		return result;
 	}
-	index.seed = store->hash_seed;
+	index.seed = store->frugal_config.seed = store->hash_seed;
 	result = open_classifier(store);
 	if (result == FS_OK && store->config.journal && store->config.state_dir)
 		result = losses_read(store);
@@ -461,6 +498,7 @@ int store_open(struct store **out, const struct store_config *config, char reaso
 	}
 	const struct window_reading written = store_written(store);
 	windows_init(&store->windows, &written);
+	bins_begin(store);
 	id_times_init(store);
 	keeper_init(store);
 	cleaner_init(store);
@@ -524,6 +562,7 @@ void store_close(struct store *store)
 		clf_destroy(store->classifier);
 	if (store->index)
 		fidx_destroy(store->index);
+	bins_destroy(store);
 	if (store->segments)
 		seg_close(store->segments);
 	if (store->region)

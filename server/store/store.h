@@ -38,10 +38,12 @@
 #include "base/error.h"
 #include "classifier/classifier.h"
 #include "flashindex/flashindex.h"
+#include "flashindex/frugal/frugal.h"
 #include "segments/segments.h"
 #include "server/store/crawler.h"
 #include "server/store/end.h"
 #include "server/store/flush.h"
+#include "server/store/index.h"
 #include "server/store/limits.h"
 #include "server/store/promotion.h"
 #include "server/store/sample.h"
@@ -90,6 +92,7 @@ struct store_config {
 	uint64_t flash_min_free;
 	const struct seg_owner *flash_owner; /* gets a file that is made; NULL: the process keeps it */
 	uint64_t segment_bytes; /* 0: follows from -m and the flash (state/sizing.c) */
+	enum store_index index;
 	uint32_t flash_object_bytes; /* expected mean size, for the index's first table */
 	int filter_bits; /* per key; -1: automatic */
 	enum fidx_filter filter; /* of whole filters */
@@ -474,7 +477,7 @@ struct store_status {
 	uint64_t memory_resident;
 	uint64_t dram_items, dram_bytes, dram_table_bytes, dram_budget;
 	uint64_t hash_buckets; /* links to items that there is room for */
-	uint64_t curr_items, curr_bytes; /* both tiers */
+	uint64_t curr_items, curr_bytes; /* both tiers; is_frugal: at most so many */
 	/* copy_*: of clean copies, which are in dram_bytes and dram_items too; but copy_share: of memory_limit, what they may
 	   take now; 0: none are made */
 	uint64_t hot_bytes, hot_threshold_bytes, copy_bytes, copy_items;
@@ -499,6 +502,9 @@ struct store_status {
 	bool dram_loading; /* objects of the last run are still being loaded */
 	uint64_t dram_loaded, dram_load_skipped, dram_load_left; /* objects; left: at most so many had no room */
 	struct fidx_status index;
+	bool is_frugal; /* index is then about larger objects alone */
+	struct frugal_status frugal; /* zeros without it */
+	uint64_t frugal_index_bytes; /* of the frugal index, all parts */
 	unsigned tag_bits, filter_bits, filter_units, filters_left; /* units: in memory; left: segments to read back */
 	struct seg_status segments;
 	struct seg_info info;
@@ -515,6 +521,7 @@ struct store_memory {
 	uint64_t limit;
 	uint64_t items, tables, stripes; /* objects in DRAM, the tables that lead to them, their locks */
 	uint64_t index, filters; /* of objects on flash */
+	uint64_t frugal; /* the frugal index */
 	uint64_t index_other; /* extents, and the data of each segment in the index */
 	uint64_t segments, classifier, plans, staging, readers;
 	uint64_t journal, promotion; /* of journal and rebuild; of promotion beside copies, which are items */

@@ -36,7 +36,8 @@ void store_tell(const struct store *store, const struct store_request *request, 
 
 struct store_segment {
 	uint64_t sequence; /* 0: it holds nothing that may be read; it is free, being written, or retired */
-	uint64_t live_bytes; /* of objects that the index leads to, ghosts included; by the segment's mean size */
+	/* Of objects that the index leads to, ghosts included; by the segment's mean size. Small ones in a frugal index: at most. */
+	uint64_t live_bytes;
 };
 
 /* Returns the number of segments; 0 without flash. Any thread. */

@@ -39,6 +39,10 @@ DEVICE = ("device_read_again=every:5,device_read_slow=every:50,device_read_eio=p
 CONFIGS = [
     config("plain", require=MOVING + ",flash_objects_reinserted"),
     config("tags", FEW_TAGS, flash="1280k", segment="256k", require=MOVING + ",false_matches,exact_rejects"),
+    config("frugal", "--index=frugal", "cleaner_pause_before_commit=every:3,store_reclaim_visit=every:20,store_promote=every:4",
+           require="flash_hits,segments_written,segments_reclaimed,frugal_kills,flash_objects_reinserted"),
+    config("frugal-device", "--index=frugal --reinsertion live", DEVICE, strict=False,
+           require="flash_hits,segments_written,frugal_kills,flash_read_errors,flash_checksum_errors"),
     config("paused", faults="cleaner_pause_before_commit=always", require=MOVING + ",flash_dead_on_commit"),
     config("revalidate", faults=REVALIDATE, require=MOVING + ",flash_revalidations,index_moves"),
     config("freeze", FEW_TAGS, "store_revalidation_fails=prob:700,cleaner_pause_before_commit=every:2,"

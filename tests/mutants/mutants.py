@@ -539,7 +539,7 @@ mutant("reclaim-keeps-copy-clean",
 
 mutant("reclaim-loses-clock", "An object comes back into DRAM without its CLOCK value.",
        "asan server/store/cleaner/test_reclaim",
-       ("server/store/cleaner/reclaim.c", "\t\t\titem_set_clock(item, walk->match.clock);\n", ""))
+       ("server/store/cleaner/reclaim.c", "\titem_set_clock(item, clock);\n", "\t(void)clock;\n"))
 
 mutant("reclaim-believes-an-unchecked-key", "A key that nothing has checked ends a clean copy.",
        "asan server/store/cleaner/test_reclaim",
@@ -651,8 +651,8 @@ mutant("tables-never-dropped", "An index table without segments keeps its memory
 mutant("index-not-in-account", "What the index takes is not taken off the memory for objects.",
        "asan server/store/cleaner/test_tables",
        ("server/store/cleaner/tables.c",
-        "\tatomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes,",
-        "\tatomic_store_explicit(&store->index_bytes, status.filter_bytes + status.other_bytes,"))
+        "\tatomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes + more,",
+        "\tatomic_store_explicit(&store->index_bytes, status.filter_bytes + status.other_bytes + more,"))
 
 mutant("extent-at-any-offset", "A large object's record is live wherever it lies in its segment.",
        "asan server/store/state/test_on_flash",
@@ -743,7 +743,7 @@ mutant("expired-slot-stays", "An expired object on flash keeps its slot when it 
 mutant("collision-not-learnt", "A read that found another key's record teaches nothing.",
        "asan server/store/request/test_lookup",
        ("server/store/request/lookup.c",
-        "\tif (!lookup->extent_read) {\n\t\tfidx_learn(",
+        "\tif (lookup->what == LOOKUP_SLOT) {\n\t\tfidx_learn(",
         "\tif (lookup->at > 1000) {\n\t\tfidx_learn("))
 
 mutant("no-revalidation", "A read-modify-write acts on what it has read, whatever has become of it.",
@@ -762,8 +762,8 @@ mutant("never-frozen", "A read-modify-write reads again for ever where its slots
 mutant("promotes-over-newer", "A slow get promotes a value that was overwritten meanwhile.",
        "asan server/store/request/test_promote",
        ("server/store/request/promote.c",
-        "\t    fidx_find(store->index, &lookup->key, &match) && (",
-        "\t    match.sequence && ("))
+        "\t    promote_finds_again(store, lookup) && (",
+        "\t    (promote_finds_again(store, lookup) || true) && ("))
 
 mutant("copies-keep-their-bytes", "The bytes of clean copies that are dropped stay counted.",
        "asan server/store/dram/test_copies",
@@ -793,13 +793,11 @@ mutant("no-second-chance", "A clean copy that is read makes room like one that i
 mutant("copy-keeps-slot", "A clean copy is changed, and its slot stays.",
        "asan server/store/request/test_apply",
        ("server/store/request/apply.c",
-        "\t\tif (clean) /* a changed object has no slot: see the invariant in README.md */\n"
-        "\t\t\taction_clear_slots(action);\n",
-        "\t\t(void)clean;\n"))
+        "\t\taction_disown(action, current->item); /* see the invariant in README.md */\n", ""))
 
 mutant("touched-copy-keeps-slot", "A clean copy is touched, and its slot stays.",
        "asan server/store/request/test_apply",
-       ("server/store/request/apply_read.c", "\t\t\taction_clear_slots(action);\n\t\t\tcopy_ends(", "\t\t\tcopy_ends("))
+       ("server/store/request/apply_read.c", "\t\taction_disown(action, item);\n", ""))
 
 mutant("touch-in-a-plan", "A touch changes an item that is being written.",
        "asan server/store/cleaner/test_commit",
@@ -853,10 +851,8 @@ mutant("refuses-nothing-under-M", "Under -M a command brings an object into DRAM
 mutant("innocent-slot-under-M", "Under -M a set or delete takes the slot of another key along.",
        "asan server/store/test_keep_all",
        ("server/store/request/apply.c",
-        "\treturn store_proves_slots(action->store) ? action_remove_own(action) : fidx_clear(action->store->index, "
-        "action->key);",
-        "\treturn action->own_slot && action_remove_own(action) ? 1 + fidx_clear(action->store->index, "
-        "action->key) : fidx_clear(action->store->index, action->key);"))
+        "\tif (store_proves_slots(action->store))\n\t\treturn action_remove_own(action);\n\tcleared = ",
+        "\tcleared = (action->own_slot && action_remove_own(action) ? 1 : 0) + "))
 
 mutant("unread-set-under-M", "Under -M a set acts without having read what its key's slots lead to.",
        "asan server/store/test_keep_all",
@@ -1049,9 +1045,27 @@ mutant("commit-in-one-piece", "All objects of a segment are committed without a 
        "asan server/store/cleaner/test_pace",
        ("server/store/cleaner/commit.c", "\t\t\tif (n % STEP_OBJECTS == 0)\n\t\t\t\tpace_step(store);\n", ""))
 
+mutant("kept-object-is-not-disowned",
+       "An object of DRAM with an equal record in a segment of bins is changed, and that record still counts.",
+       "asan server/store/cleaner/test_bins",
+       ("server/store/dram/dram.h", "store->frugal && item->state & (ITEM_PLANNED | ITEM_KEPT)",
+        "store->frugal && item->state & ITEM_PLANNED"))
+
+mutant("planned-object-is-not-killed",
+       "What is changed while it is written to a segment of bins is found there all the same.",
+       "asan server/store/cleaner/test_bins",
+       ("server/store/dram/dram.h", "store->frugal && item->state & (ITEM_PLANNED | ITEM_KEPT)",
+        "store->frugal && item->state & ITEM_KEPT"))
+
+mutant("bins-killed-by-nobody",
+       "A set or delete of a small object leaves its record in a segment of bins as it is.",
+       "asan server/store/request/test_lookup_bins",
+       ("server/store/request/apply.c", "\t\tcleared += bins_kill(action->store, action->key->hash, false);",
+        "\t\tcleared += 0;"))
+
 mutant("reclaim-in-one-piece", "All records of a victim segment are looked at without a step in between.",
        "asan server/store/cleaner/test_pace",
-       ("server/store/cleaner/reclaim.c", "\tif (walk->records % STEP_OBJECTS == 0)\n\t\tpace_step(store);\n", ""))
+       ("server/store/cleaner/reclaim.c", "\tif (walk->records % RECLAIM_STEP_OBJECTS == 0)\n\t\tpace_step(walk->store);\n", ""))
 
 mutant("pass-skips", "A pass of the crawler that stops in a stripe goes on with the next one.",
        "asan server/store/cleaner/test_keeper",

@@ -56,7 +56,7 @@ def slots(daemon):
     with daemon.client() as client:
         await_counts(client)
     rows = daemon.stats(b"flash")
-    return int(rows["index_slots_used"]) + int(rows["extent_entries_used"])
+    return int(rows["index_slots_used"]) + int(rows["extent_entries_used"]) + int(rows["frugal_items"])
 
 
 def how(daemon):
@@ -84,7 +84,11 @@ def test_all_flash_objects_outlive_a_clean_stop(options, start, end):
     assert there > 300
     with again.client() as client:  # memory is empty, so that this reads the flash alone
         client.send(b"lru_crawler metadump all\r\n")
-        assert sum(line.startswith(b"key=") for line in iter(client.line, b"END\r\n")) == client.count("flash_items")
+        shown = sum(line.startswith(b"key=") for line in iter(client.line, b"END\r\n"))
+        if again.stats(b"flash")["index"] == "slots":
+            assert shown == client.count("flash_items")
+        else:  # the frugal index counts what was overwritten or deleted until its segment goes
+            assert 300 < shown <= client.count("flash_items")
     assert hits(again)
     assert slots(again) == there
 
@@ -228,7 +232,7 @@ def test_a_kill_starts_cold(options, start):
 
 def test_options_that_make_it_cold(options, start):
     for more, text in ((["--restart-max-downtime", "0"], "cold: --restart-max-downtime is 0"),
-                       (["--tag-bits", "9"], "cold: --tag-bits or --clock-mode has changed"),
+                       (["--tag-bits", "9"], "cold: --index, --tag-bits or --clock-mode has changed"),
                        (["--flash-size", "48m"], "cold: the size of flash or segments"),
                        (["--restart-max-downtime", "1us"], "cold: the stop was longer ago than")):
         daemon = start(*options)

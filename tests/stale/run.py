@@ -23,6 +23,7 @@ from checked import Failure, Instant, Run  # noqa: E402 (it needs the path above
 REPORTING = threading.Lock()
 BUILD = os.path.join(HERE, "..", "..", "build")
 MOVING = "flash_hits,segments_written,segments_reclaimed,index_slots_cleared"
+FRUGAL = "flash_hits,segments_written,segments_reclaimed,frugal_kills"
 FEW_TAGS = "--tag-bits 2 --hash-functions 2"
 PAUSES = "cleaner_pause_before_commit=every:3,store_reclaim_visit=every:20,index_force_relocation=every:3,store_promote=every:4"
 DEVICE = ("device_read_again=every:50,device_read_slow=every:200,device_read_eio=every:100-3000,"
@@ -104,6 +105,16 @@ CONFIGS = [
     config("instants-both", "the same with a journal and a region, and with flush_all", "KILL TERM", "--journal=sync",
            needs="--journal", faults=PAUSES, region=True, measured=False, worker="--flush-ms 300",
            instants=(SLOT_CLEAR, RECLAIM, FLUSH, ATTACH[0], SAVE, JOURNAL), require="flash_hits,segments_written"),
+    config("frugal", "kill -9 and clean stops in turn, with the frugal index", "KILL TERM", "--index=frugal", PAUSES, region=True,
+           needs="--index", measured=False, require=FRUGAL + ",flash_dead_on_commit"),
+    config("frugal-faults", "the same while the device fails now and then, with flush_all", "TERM KILL", "--index=frugal",
+           faults=DEVICE + PAUSES, region=True, needs="--index", steady=False, worker="--flush-ms 300",
+           require="flash_hits,segments_written,frugal_kills"),
+    config("frugal-moves", "kill -9 and clean stops in turn, while the flash moves from file to file", "KILL TERM",
+           "--index=frugal --enable-move", PAUSES, region=True, needs="--index", measured=False, moves=True, require=FRUGAL),
+    config("frugal-instants", "daemons with the frugal index that kill themselves in the middle of a change", "KILL TERM",
+           "--index=frugal", faults=PAUSES, region=True, needs="--index", measured=False,
+           instants=(COMMIT, RECLAIM, CLOSE, Instant("killed_in_row", 40), ATTACH[0], SAVE), require=FRUGAL),
     config("seeded", "a daemon that forgets to clear slots: the checker must find it", faults="store_slots_kept=every:20",
            stale=True, require="flash_hits"),
 ]

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "tools/bench/ablation_run.h"
+#include "tools/bench/chain_run.h"
 #include "tools/bench/elastic_run.h"
 #include "tools/bench/index_run.h"
 
@@ -32,5 +33,8 @@ FS_MUST_CHECK int engine_ablation(const char *row, const struct ablation_shape *
 
 /* Measures the reads of so many gets through filters of a shape, as one row; reads are given for a million gets. */
 FS_MUST_CHECK int engine_elastic(const char *row, const struct elastic_shape *shape, uint64_t gets);
+
+/* Measures searches in records of a chain of a shape, as one row. */
+FS_MUST_CHECK int engine_chain(const char *row, const struct chain_shape *shape, uint64_t searches);
 
 #endif

@@ -15,6 +15,7 @@ import study_flash  # noqa: E402, F401
 import study_engine  # noqa: E402, F401
 import study_elastic  # noqa: E402, F401
 import study_promotion  # noqa: E402, F401
+import study_chain  # noqa: E402, F401
 import study_sim  # noqa: E402, F401
 import study_instructions  # noqa: E402, F401
 import study_stress  # noqa: E402, F401
@@ -26,9 +27,9 @@ from study import STUDIES, Bench, Interrupted, Study, cpus, interrupt_by_signals
 from table9 import table9  # noqa: E402
 
 EXIT_WRONG, EXIT_TROUBLE = 1, 2
-ORDER = ["ops", "flash", "pause", "capacity", "memory", "held", "threads", "placement", "index", "index_ablation", "elastic", "sim",
-         "instructions", "real", "stress_overload", "stress_hang", "stress_memory", "stress_clwa", "stress_hot", "stress_index",
-         "restart", "read_units", "promotion", "device"]
+ORDER = ["ops", "flash", "pause", "capacity", "memory", "held", "threads", "placement", "index", "index_ablation", "elastic",
+         "chain", "sim", "instructions", "real", "stress_overload", "stress_hang", "stress_memory", "stress_clwa", "stress_hot",
+         "stress_index", "restart", "read_units", "promotion", "device"]
 
 HELP = """\
 Usage: flashield-bench [OPTION]... [STUDY]...

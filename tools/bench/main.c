@@ -232,12 +232,24 @@ static int run_elastic(json_t *spec)
 	return engine_elastic(text_of(spec, "row"), &shape, count_of(spec, "gets"));
 }
 
+static int run_chain(json_t *spec)
+{
+	const struct chain_shape shape = {
+		.columns = (uint32_t)count_of(spec, "columns"),
+		.keys_each = real_of(spec, "keys_each"),
+		.expected_each = real_of(spec, "expected_each"),
+		.rows = flag_of(spec, "rows"),
+	};
+
+	return engine_chain(text_of(spec, "row"), &shape, count_of(spec, "searches"));
+}
+
 static const struct {
 	const char *name;
 	int (*run)(json_t *spec);
 } commands[] = { { "load", run_load },           { "raw", run_raw },     { "store", run_store },
 		 { "placement", run_placement }, { "index", run_index }, { "ablation", run_ablation },
-		 { "elastic", run_elastic } };
+		 { "elastic", run_elastic },     { "chain", run_chain } };
 
 static int run_command(const char *name)
 {

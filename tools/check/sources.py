@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-ENGINE = ["classifier", "flashindex", "segments", "conf", "base/metrics", "base"]
+ENGINE = ["classifier", "flashindex", "flashindex/frugal", "segments", "conf", "base/metrics", "base"]
 # The rooms of the store, each with those below it that it may include; its interface is for all.
 STORE = "server/store/store.h"
 VIEWS = "server/store/views.h" # store.h includes it
@@ -23,6 +23,7 @@ STORE_TUNING = "server/store/tuning.h"  # likewise
 STORE_LIMITS = "server/store/limits.h"  # likewise
 STORE_WALK = "server/store/walk.h"  # and this
 STORE_SAMPLE = "server/store/sample.h"  # and this
+STORE_INDEX = "server/store/index.h"  # likewise
 OUTLOOK = "server/store/outlook.h"  # what a start would do, for the inspector alone
 STORE_STATE = ["server/store/state", STORE] + ENGINE
 STORE_DRAM = ["server/store/dram"] + STORE_STATE
@@ -40,9 +41,11 @@ EDGES = {
     "conf": ["conf", "base"],
     "classifier": ["classifier", "conf", "base/metrics", "base"],
     "flashindex": ["flashindex", "conf", "base/metrics", "base"],
+    "flashindex/frugal": ["flashindex/frugal", "conf", "base/metrics", "base"],
     "segments": ["segments", "conf", "base/metrics", "base"],
-    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_CRAWLER, STORE_TUNING, STORE_LIMITS, STORE_WALK, STORE_SAMPLE] + ENGINE,
+    STORE: [VIEWS, STORE_END, STORE_FLUSH, STORE_PROMOTION, STORE_CRAWLER, STORE_TUNING, STORE_LIMITS, STORE_WALK, STORE_SAMPLE, STORE_INDEX] + ENGINE,
     VIEWS: [],
+    STORE_INDEX: [],
     STORE_END: [],
     STORE_FLUSH: ["base"],
     STORE_CRAWLER: ["base"],
@@ -111,8 +114,8 @@ ONE_FILE_ONLY = {
     "libaio": {"tools/bench/raw.c", "tests/fuzz/fixed.c"},
 }
 
-TESTED_FOLDERS = ["base", "classifier", "flashindex", "segments", "server/store"]
-README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "segments", "server", "server/store", "tools", "tests",
+TESTED_FOLDERS = ["base", "classifier", "flashindex", "flashindex/frugal", "segments", "server/store"]
+README_FOLDERS = ["base", "base/metrics", "conf", "classifier", "flashindex", "flashindex/frugal", "segments", "server", "server/store", "tools", "tests",
                   "packaging", "server/conn", "server/count", "server/net", "server/auth", "server/admin", "server/metrics",
                   "server/proto"]
 README_LINES = 60

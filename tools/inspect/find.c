@@ -25,6 +25,7 @@ struct find;
 /* The records of the key in one segment, in order of offset. */
 struct hits {
 	const struct find *find;
+	bool chain; /* the segment has no objects */
 	struct hit *first, **last;
 };
 
@@ -42,8 +43,8 @@ static void *begin_segment(void *context, const struct segment *segment)
 {
 	struct hits *hits = mem_must_zalloc(sizeof(*hits));
 
-	(void)segment;
 	hits->find = context;
+	hits->chain = segment->header.kind == FORMAT_CHAIN;
 	hits->last = &hits->first;
 	return hits;
 }
@@ -54,7 +55,8 @@ static void take_record(void *state, const struct format_record *record, bool go
 	const struct inspect_options *options = hits->find->options;
 	struct hit *hit;
 
-	if (record->key_length != options->key_length || memcmp(record->key, options->key, options->key_length) != 0)
+	if (hits->chain || record->key_length != options->key_length ||
+	    memcmp(record->key, options->key, options->key_length) != 0)
 		return;
 	hit = mem_must_zalloc(sizeof(*hit));
 	hit->record = *record;

@@ -9,6 +9,11 @@
 #define VERSION 1u
 #define SUM_SEED 0x464c534849454c44ull
 #define VALUE_BITS 27u
+#define ITEM_FLAGS 15u
+#define FEATURE_BINS 1u
+#define FEATURE_CHAIN 2u
+#define BIN_MOST 16384u
+#define BIN_GRANULE_MOST 8u
 #define NUMBERS_END (1ull << 62) /* of generations, epochs and sequences */
 
 _Static_assert(HASH_SECRET_BYTES == FORMAT_SECRET_BYTES, "keyed() takes the superblock's secret");
@@ -27,6 +32,13 @@ static uint64_t u64(const uint8_t *bytes, unsigned at)
 
 	memcpy(&value, bytes + at, sizeof(value));
 	return le64toh(value);
+}
+
+const char *format_kind_text(enum format_kind kind)
+{
+	static const char *const texts[] = { "slots", "bins", "chain", "" };
+
+	return texts[kind];
 }
 
 bool format_is_zero(const uint8_t *bytes, uint64_t length)
@@ -65,8 +77,9 @@ const char *format_verdict_text(enum format_verdict verdict)
 
 /* ---- superblock, header, tail ---------------------------------------------------------------- */
 
-/* Checks the fields that all three have: magic, version, size, features, and the sum in the last 8 bytes. */
-static enum format_verdict judge(const uint8_t *bytes, unsigned size, const char *magic,
+/* Checks the fields that all three have: magic, version, size, features, and the sum in the last 8 bytes. known: incompatible
+   features. */
+static enum format_verdict judge(const uint8_t *bytes, unsigned size, const char *magic, uint64_t known,
 				 struct format_features *features)
 {
 	features->compatible = u64(bytes, 16);
@@ -78,7 +91,7 @@ static enum format_verdict judge(const uint8_t *bytes, unsigned size, const char
 		return FORMAT_NO_MAGIC;
 	if (u64(bytes, size - 8) != format_sum(bytes, size - 8))
 		return FORMAT_BROKEN;
-	if (u32(bytes, 8) != VERSION || u32(bytes, 12) != size || features->incompatible != 0)
+	if (u32(bytes, 8) != VERSION || u32(bytes, 12) != size || (features->incompatible & ~known) != 0)
 		return FORMAT_UNKNOWN;
 	return FORMAT_GOOD;
 }
@@ -107,11 +120,24 @@ enum format_verdict format_super_parse(const uint8_t *page, struct format_super 
 		.first_epoch = u64(page, 328) ? u64(page, 328) : u64(page, 280),
 		.checksum = u64(page, 4088),
 	};
-	enum format_verdict verdict = judge(page, FORMAT_PAGE, "FLSHSUPR", &out->features);
+	enum format_verdict verdict = judge(page, FORMAT_PAGE, "FLSHSUPR", 0, &out->features);
 
 	memcpy(out->uuid, page + 48, sizeof(out->uuid));
 	memcpy(out->secret, page + 64, sizeof(out->secret));
 	return verdict == FORMAT_GOOD && !numbers_are_sound(out) ? FORMAT_IMPOSSIBLE : verdict;
+}
+
+static enum format_kind kind_of(uint64_t features)
+{
+	switch (features & (FEATURE_BINS | FEATURE_CHAIN)) {
+	case 0:
+		return FORMAT_SLOTS;
+	case FEATURE_BINS:
+		return FORMAT_BINS;
+	case FEATURE_CHAIN:
+		return FORMAT_CHAIN;
+	}
+	return FORMAT_NO_KIND;
 }
 
 enum format_verdict format_header_parse(const uint8_t *page, struct format_header *out)
@@ -134,10 +160,15 @@ enum format_verdict format_header_parse(const uint8_t *page, struct format_heade
 		.written_s = u64(page, 144),
 		.attach_epoch = u64(page, 152),
 		.functions = u32(page, 160),
+		.bin_bytes = u32(page, 164),
 		.checksum = u64(page, 4088),
 	};
+	enum format_verdict verdict =
+		judge(page, FORMAT_PAGE, "FLSHSEGM", FEATURE_BINS | FEATURE_CHAIN, &out->features);
+
 	memcpy(out->uuid, page + 40, sizeof(out->uuid));
-	return judge(page, FORMAT_PAGE, "FLSHSEGM", &out->features);
+	out->kind = kind_of(out->features.incompatible);
+	return verdict;
 }
 
 enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *out)
@@ -153,7 +184,7 @@ enum format_verdict format_tail_parse(const uint8_t *bytes, struct format_tail *
 		.filter_sum = u64(bytes, 104),
 	};
 	memcpy(out->uuid, bytes + 40, sizeof(out->uuid));
-	return judge(bytes, FORMAT_TAIL_BYTES, "FLSHFOOT", &out->features);
+	return judge(bytes, FORMAT_TAIL_BYTES, "FLSHFOOT", 0, &out->features);
 }
 
 /* ---- impossible numbers ---------------------------------------------------------------------- */
@@ -196,6 +227,28 @@ static const char *areas_flaw(const struct format_header *header, uint64_t segme
 	return NULL;
 }
 
+static const char *kind_flaw(const struct format_header *header)
+{
+	if (header->kind == FORMAT_NO_KIND)
+		return "header: bins and a chain at once";
+	if (header->kind != FORMAT_BINS && header->bin_bytes != 0)
+		return "header: a size of bins, without bins";
+	if (header->kind == FORMAT_SLOTS)
+		return NULL;
+	if (header->extents != 0)
+		return "header: extents beside bins or a chain";
+	if (header->granule < 1 || header->granule > BIN_GRANULE_MOST)
+		return "header: granule out of range";
+	if (header->kind == FORMAT_CHAIN)
+		return NULL;
+	if (header->bin_bytes < FORMAT_PAGE || header->bin_bytes > BIN_MOST || !page_aligned(header->bin_bytes))
+		return "header: size of bins out of range";
+	if (header->data_bytes < header->bin_bytes || header->data_bytes % header->bin_bytes != 0 ||
+	    header->data_offset + header->data_bytes > header->footer_offset)
+		return "header: bins don't fill the data area";
+	return NULL;
+}
+
 const char *format_header_flaw(const struct format_header *header, const struct format_super *super)
 {
 	const char *flaw = areas_flaw(header, super->segment_bytes);
@@ -212,7 +265,7 @@ const char *format_header_flaw(const struct format_header *header, const struct 
 		return "header: number of functions out of range";
 	if (header->attach_epoch > super->attach_epoch)
 		return "header: written by a start that has not been yet";
-	return NULL;
+	return kind_flaw(header);
 }
 
 const char *format_tail_flaw(const struct format_tail *tail, const struct format_header *header)
@@ -237,7 +290,8 @@ uint64_t format_record_parse(const uint8_t *bytes, struct format_record *out)
 
 	out->check = u32(bytes, 0);
 	out->value_length = lengths & ((1u << VALUE_BITS) - 1);
-	out->item_flags = (uint8_t)(lengths >> VALUE_BITS);
+	out->item_flags = lengths >> VALUE_BITS & ITEM_FLAGS;
+	out->last_of_bin = lengths >> 31;
 	out->cas = u64(bytes, 8);
 	out->client_flags = u32(bytes, 16);
 	out->expiry = u32(bytes, 20);

@@ -43,6 +43,12 @@ enum format_verdict {
 	FORMAT_UNKNOWN, /* whole, but of another version or with an incompatible feature */
 };
 
+/* What the data area of a segment holds. */
+enum format_kind { FORMAT_SLOTS, FORMAT_BINS, FORMAT_CHAIN, FORMAT_NO_KIND /* two at once */ };
+
+/* Returns static text. */
+const char *format_kind_text(enum format_kind kind);
+
 /* Returns static text. */
 const char *format_verdict_text(enum format_verdict verdict);
 
@@ -68,6 +74,8 @@ struct format_super {
 
 struct format_header {
 	struct format_features features;
+	enum format_kind kind;
+	uint32_t bin_bytes;
 	uint8_t uuid[FORMAT_UUID_BYTES];
 	uint64_t sequence;
 	uint32_t number, table_id, granule, longest_999;
@@ -119,7 +127,8 @@ struct format_record {
 	bool extent;
 	uint32_t check;
 	uint32_t value_length;
-	uint8_t item_flags; /* five bits */
+	uint8_t item_flags; /* four bits */
+	bool last_of_bin;
 	uint8_t key_length;
 	uint64_t cas;
 	uint32_t client_flags;

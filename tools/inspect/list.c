@@ -64,23 +64,15 @@ static struct sums sum_up(const struct list *list)
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static const struct grid_column columns[] = {
-	{ .title = "segment" },
-	{ .title = "state", .left = true },
-	{ .title = "sequence" },
-	{ .title = "written", .left = true },
-	{ .title = "start" },
-	{ .title = "granule" },
-	{ .title = "L" },
-	{ .title = "records" },
-	{ .title = "extents" },
-	{ .title = "fill" },
-	{ .title = "bytes" },
-	{ .title = "filter" },
-	{ .title = "live at most" },
-	{ .title = "superseded" },
-	{ .title = "expired" },
-	{ .title = "", .left = true },
-	{ .title = NULL },
+	{ .title = "segment" },        { .title = "state", .left = true },
+	{ .title = "sequence" },       { .title = "written", .left = true },
+	{ .title = "start" },          { .title = "kind", .left = true },
+	{ .title = "granule" },        { .title = "L" },
+	{ .title = "records" },        { .title = "extents" },
+	{ .title = "fill" },           { .title = "bytes" },
+	{ .title = "filter" },         { .title = "live at most" },
+	{ .title = "superseded" },     { .title = "expired" },
+	{ .title = "", .left = true }, { .title = NULL },
 };
 
 static void live_cells(const struct list *list, const struct segment *segment, struct grid *grid)
@@ -118,6 +110,7 @@ static void header_cells(const struct segment *segment, struct grid *grid)
 	grid_cell(grid, "%" PRIu64, header->sequence);
 	grid_cell(grid, "%s", words_time(header->written_s, text));
 	grid_cell(grid, "%" PRIu64, header->attach_epoch);
+	grid_cell(grid, "%s", format_kind_text(header->kind));
 	grid_cell(grid, "%u B", header->granule);
 	grid_cell(grid, "%u B", header->longest_999);
 	grid_cell(grid, "%u", header->records);
@@ -135,7 +128,7 @@ static void segment_row(const struct list *list, const struct segment *segment, 
 	if (segment->header_good)
 		header_cells(segment, grid);
 	else
-		for (int i = 0; i < 9; i++)
+		for (int i = 0; i < 10; i++)
 			grid_cell(grid, "-");
 	if (segment->state == SEGMENT_COMPLETE) {
 		grid_cell(grid, "%s", text_size((double)segment->tail.filter_bytes, size));
@@ -221,9 +214,10 @@ static void print_legend(const struct list *list)
 	if (list->options->quiet)
 		return;
 	puts("\n"
-	     "start: which start of the daemon wrote it. granule: records lie at multiples of it. L: 99.9 %\n"
-	     "of the records are no longer; a get reads as much. extents: large records, kept in an area of\n"
-	     "their own. fill: share of the segment's data areas that records take.");
+	     "start: which start of the daemon wrote it. kind: how records are found there. granule: records\n"
+	     "lie at multiples of it. L: 99.9 % of the records are no longer; outside of bins a get reads as much.\n"
+	     "extents: large records, kept in an area of their own. fill: share of the segment's data areas\n"
+	     "that records take.");
 	if (list->counts)
 		puts("live at most: records with no younger one of the same key in this file; which of them\n"
 		     "were deleted, flushed or evicted, only the daemon knows.");
@@ -265,12 +259,12 @@ json_t *segment_json(const struct segment *segment)
 	if (!segment->header_good)
 		return object;
 	json_object_update_new(
-		object,
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "sequence", (json_int_t)header->sequence,
-			  "written_s", (json_int_t)header->written_s, "start", (json_int_t)header->attach_epoch,
-			  "granule", (json_int_t)header->granule, "longest_999", (json_int_t)header->longest_999,
-			  "records", (json_int_t)header->records, "extents", (json_int_t)header->extents,
-			  "record_bytes", (json_int_t)header->record_bytes, "fill", segment_fill(segment)));
+		object, json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "sequence",
+				  (json_int_t)header->sequence, "kind", format_kind_text(header->kind), "written_s",
+				  (json_int_t)header->written_s, "start", (json_int_t)header->attach_epoch, "granule",
+				  (json_int_t)header->granule, "longest_999", (json_int_t)header->longest_999,
+				  "records", (json_int_t)header->records, "extents", (json_int_t)header->extents,
+				  "record_bytes", (json_int_t)header->record_bytes, "fill", segment_fill(segment)));
 	if (segment->state == SEGMENT_COMPLETE)
 		json_object_set_new(object, "filter_bytes", json_integer((json_int_t)segment->tail.filter_bytes));
 	return object;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/inspect/live.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -18,6 +19,7 @@ struct key {
 
 /* The keys of one segment, until its turn comes. */
 struct keys {
+	bool chain; /* its records are no objects */
 	uint64_t hash_seed;
 	uint32_t count;
 	struct key key[];
@@ -36,6 +38,7 @@ static void *begin_segment(void *context, const struct segment *segment)
 	const struct live *live = context;
 	struct keys *keys = mem_must_zalloc(sizeof(*keys) + segment->header.records * sizeof(keys->key[0]));
 
+	keys->chain = segment->header.kind == FORMAT_CHAIN;
 	keys->hash_seed = live->flash->super.hash_seed;
 	return keys;
 }
@@ -44,7 +47,7 @@ static void take_key(void *state, const struct format_record *record, bool good)
 {
 	struct keys *keys = state;
 
-	if (good)
+	if (good && !keys->chain)
 		keys->key[keys->count++] = (struct key){
 			.hash = hash64(record->key, record->key_length, keys->hash_seed),
 			.expiry = record->expiry,

@@ -42,7 +42,7 @@ static const char help[] =
 	"  --raw                dump: the value's bytes alone, to standard output\n"
 	"  --region-dir DIR     state: options of the daemon, as its start would have them: also -m, --memory-limit;\n"
 	"                       --restart-max-downtime, --flash-size, --segment-size, --flash-object-size,\n"
-	"                       --hash-functions, --tag-bits, --clock-mode, --journal. Their defaults are the daemon's\n"
+	"                       --hash-functions, --tag-bits, --clock-mode, --index, --journal. Their defaults are the daemon's\n"
 	"  -j, --threads N      that read and check  (2)\n"
 	"  --json               for programs\n"
 	"  --quiet              no progress, no notes\n"
@@ -193,7 +193,7 @@ static bool are_defaults(const struct inspect_start *start)
 	       start->flash_bytes == own->flash_bytes && start->segment_bytes == own->segment_bytes &&
 	       start->object_bytes == own->object_bytes && start->max_downtime_us == own->max_downtime_us &&
 	       start->tag_bits == own->tag_bits && start->functions == own->functions &&
-	       start->clock_mode == own->clock_mode && start->journal == own->journal;
+	       start->clock_mode == own->clock_mode && start->index == own->index && start->journal == own->journal;
 }
 
 /* Rejects an option that the command doesn't know. */
@@ -216,7 +216,7 @@ static void check_options(const struct inspect_options *options)
 void inspect_options_parse(int argc, char **argv, struct inspect_options *options)
 {
 	static const char *const journals[] = { "off", "sync", NULL };
-	static const char *const clock_modes[] = { "lru", "mfu", NULL };
+	static const char *const clock_modes[] = { "lru", "mfu", NULL }, *const indexes[] = { "slots", "frugal", NULL };
 	struct inspect_start *start = &options->start;
 	int64_t uptime_us = -1;
 	int first, taken;
@@ -239,6 +239,7 @@ void inspect_options_parse(int argc, char **argv, struct inspect_options *option
 		ARG("tag-bits", ARG_CALL, &start->tag_bits, .call = set_tag_bits),
 		ARG("journal", ARG_WORD, &start->journal, .words = journals),
 		ARG("clock-mode", ARG_WORD, &start->clock_mode, .words = clock_modes),
+		ARG("index", ARG_WORD, &start->index, .words = indexes),
 		ARGS_END,
 	};
 

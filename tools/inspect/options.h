@@ -20,6 +20,7 @@ struct inspect_start {
 	uint32_t functions;
 	int journal; /* 0: off, 1: sync */
 	int clock_mode; /* 0: lru, 1: mfu */
+	int index; /* 0: slots, 1: frugal */
 };
 
 struct inspect_options {

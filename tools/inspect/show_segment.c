@@ -109,7 +109,10 @@ static void print_header(const struct view *view)
 	printf("written         %s, by start %" PRIu64 "%s\n", words_time(header->written_s, text),
 	       header->attach_epoch,
 	       segment_may_be_served(&view->flash->super, &view->segment) ? "" : ", an earlier one: not served");
-	printf("index table     %u\n", header->table_id);
+	printf("kind            %s", format_kind_text(header->kind));
+	if (header->kind == FORMAT_BINS)
+		printf(", %" PRIu64 " of %u bytes", header->data_bytes / header->bin_bytes, header->bin_bytes);
+	printf("\nindex table     %u\n", header->table_id);
 	printf("granule         %u bytes; %u functions\n", header->granule, header->functions);
 	printf("L               %u bytes: 99.9 %% of the records outside of extents are no longer\n",
 	       header->longest_999);
@@ -210,13 +213,14 @@ static json_t *areas_json(const struct segment *segment)
 {
 	const struct format_header *header = &segment->header;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "extents_offset",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "extents_offset",
 			 (json_int_t)header->extents_offset, "extents_bytes", (json_int_t)header->extents_bytes,
 			 "data_offset", (json_int_t)header->data_offset, "data_bytes", (json_int_t)header->data_bytes,
 			 "footer_offset", (json_int_t)header->footer_offset, "footer_bytes",
 			 (json_int_t)header->footer_bytes, "list_bytes", (json_int_t)segment->tail.list_bytes,
 			 "filter_bytes", (json_int_t)segment->tail.filter_bytes, "functions",
-			 (json_int_t)header->functions, "table_id", (json_int_t)header->table_id);
+			 (json_int_t)header->functions, "table_id", (json_int_t)header->table_id, "bin_bytes",
+			 (json_int_t)header->bin_bytes);
 }
 
 static void print_json(const struct view *view)

@@ -34,6 +34,7 @@ static struct store_config config_of(const struct inspect_options *options)
 	config.tag_bits = start->tag_bits;
 	config.functions = start->functions;
 	config.journal = start->journal != 0;
+	config.index = start->index ? STORE_INDEX_FRUGAL : STORE_INDEX_SLOTS;
 	config.clock_mode = start->clock_mode ? FIDX_CLOCK_MFU : FIDX_CLOCK_LRU;
 	return config;
 }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "tools/inspect/filter.h"
+#include "tools/inspect/kinds.h"
 
 #define ZEROS_PIECE_BYTES (1u << 20)
 #define TEXT_MOST 160
@@ -21,6 +22,7 @@ struct walk {
 	void *context;
 	struct walk_totals *totals;
 	struct filter filter;
+	struct kinds_check kinds;
 	uint8_t *footer; /* the whole footer, read before the records */
 	uint64_t clear; /* all bytes before this offset were checked */
 	bool clear_known; /* false after a broken record, whose end is unknown */
@@ -144,6 +146,11 @@ static bool footer_is_current(const struct walk *walk)
 
 static void check_fields(struct walk *walk, const struct format_record *record, uint64_t length)
 {
+	uint64_t offset;
+	const char *text = kinds_take(&walk->kinds, record, length, &offset);
+
+	if (text)
+		fail(walk, offset, "%s", text);
 	walk->totals->records++;
 	walk->totals->bytes += length;
 	if (!record->extent && length > walk->header->longest_999)
@@ -169,6 +176,7 @@ static void check_record(struct walk *walk, uint64_t offset, bool extent, uint64
 	check_gap(walk, offset);
 	walk->clear_known = false;
 	if (limit < offset + FORMAT_RECORD_BYTES) {
+		kinds_take_broken(&walk->kinds);
 		fail(walk, offset, "record: no room for it before %s at %" PRIu64,
 		     limit == offset ? "itself, listed twice," : "the next one", limit);
 		return;
@@ -178,6 +186,7 @@ static void check_record(struct walk *walk, uint64_t offset, bool extent, uint64
 		return;
 	length = format_record_parse(bytes, &record);
 	if (length == 0 || length > limit - offset) {
+		kinds_take_broken(&walk->kinds);
 		fail(walk, offset, "record: broken, its lengths can't be right (key %u, value %u bytes)",
 		     record.key_length, record.value_length);
 		return;
@@ -191,6 +200,7 @@ static void check_record(struct walk *walk, uint64_t offset, bool extent, uint64
 	good = format_record_good(walk->super, walk->header->sequence, bytes, &record);
 	walk->events->record(walk->context, &record, good);
 	if (!good) {
+		kinds_take_broken(&walk->kinds);
 		fail(walk, offset, "record: broken, fails its check");
 		return;
 	}
@@ -205,6 +215,16 @@ static uint64_t area_end(const struct walk *walk, bool extent)
 	return extent ? walk->header->data_offset : walk->header->footer_offset;
 }
 
+static void check_end(struct walk *walk)
+{
+	uint64_t offset;
+	const char *text = kinds_end(&walk->kinds, &offset);
+
+	if (text)
+		fail(walk, offset, "%s", text);
+	check_gap(walk, walk->header->footer_offset);
+}
+
 static void check_records(struct walk *walk)
 {
 	const struct format_header *header = walk->header;
@@ -212,6 +232,7 @@ static void check_records(struct walk *walk)
 	bool extent = false, next_extent = false;
 	struct format_list list;
 
+	kinds_begin(&walk->kinds, walk->super, header);
 	format_list_init(&list, header, walk->footer, walk->tail->list_bytes);
 	for (uint32_t n = 0; n <= header->records && !walk->no_memory; n++) {
 		bool more = n < header->records && format_list_next(&list, &next, &next_extent);
@@ -231,7 +252,7 @@ static void check_records(struct walk *walk)
 		fail(walk, header->footer_offset + list.at, "the list of offsets has %" PRIu64 " bytes too many",
 		     list.length - list.at);
 	if (!walk->no_memory && list.taken == header->records)
-		check_gap(walk, header->footer_offset);
+		check_end(walk);
 }
 
 /* Compares with the counts of the header, unless an earlier failure explains a difference. */

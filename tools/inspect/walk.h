@@ -3,7 +3,7 @@
  * One pass over a complete segment that checks every byte: the footer's list and filter against their
  * sums, each record of the list against its keyed check, and all bytes between records for zeros. After a
  * broken record the list leads on to the next one. Without a list no record is found (the header says how
- * many are missed).
+ * many are missed). kinds.h adds what the segment's kind asks for.
  *
  * The walk can't check whether a record lies where its key's slot leads: that takes the number of buckets
  * of the daemon's index, which is not on flash.

@@ -57,7 +57,7 @@ SHORT = [
         Step("protocol", lambda: suites.protocol("release"), [("release", "all")]),
         Step("nodes", suites.nodes, [("release", "nodes")]),
         Step("model", lambda: suites.model("debug"), [("debug", "model")]),
-        Step("stale", lambda: suites.stale("mixed"), [("debug", "stale")]),
+        Step("stale", lambda: suites.stale("mixed", "frugal"), [("debug", "stale")]),
         Step("package", suites.package),
     ],
 ]
@@ -72,6 +72,8 @@ REST = [
     ],
     [
         Step("stale-all", suites.stale, [("debug", "stale")]),
+        Step("frugal", suites.frugal, [("release", "all")]),
+        Step("frugal-unit", units.frugal, [("debug", "unit-build")]),
         Step("power", units.power, [("release", "unit-build")]),
         Step("compare", suites.compare, [("release", "all")]),
         Step("upstream", suites.upstream, [("release", "all")]),

@@ -121,6 +121,22 @@ def protocol(variant, *options):
                env=dict(env, FLASHIELD_BIN=program(variant)))
 
 
+# Files with tests of the flash that hold with either index.
+FRUGAL = ("core", "place", "meta_place", "large", "dump", "restart", "kills", "move", "stream")
+
+
+def frugal():
+    name = "protocol tests with the frugal index"
+    if not built("release"):
+        failed(f"{name}: not run, as the build failed")
+        return
+    files = [f"tests/protocol/test_{file}.py" for file in FRUGAL]
+    with Reports(name) as env:
+        # A few large objects among small ones wait for a segment of their own, and may be evicted before.
+        pytest(name, files[0], PROTOCOL_SECONDS, CPUS + 1, "--dist", "loadfile", "-k", "not (test_meta_place and large)", *files[1:],
+               env=dict(env, FLASHIELD_BIN=program("release"), FLASHIELD_FLAGS="--index=frugal"))
+
+
 def nodes():
     if not built("release"):
         failed("several nodes: not run, as the build failed")

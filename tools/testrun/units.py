@@ -121,6 +121,18 @@ def power():
     count("server/store/test_power at each event (release)", *run_program(program, [], counted(), env={"POWER_STEP": "1"}))
 
 
+# Tests of the store whose cases hold with either index.
+FRUGAL = ("test_random", "test_threads", "test_store", "test_power", "report/test_walk", "cleaner/test_load_items", "state/test_restart")
+
+
+def frugal():
+    """Small objects without slots (--index=frugal)."""
+    programs = [name for name in programs_of("debug", "too") if name.endswith(tuple(f"server/store/{test}" for test in FRUGAL))]
+    say(f"-- {len(programs)} unit test programs with the frugal index")
+    for name in programs:
+        count(f"{name.partition('/tests/')[2]} (frugal index)", *run_program(name, [], counted(), env={"STORE_INDEX": "frugal"}))
+
+
 def replay(name, seeds, cpu):
     program = f"build/asan/tests/fuzz/{name}"
     folders = [f for f in (f"tests/fuzz/corpus/{name}", f"{seeds}/{name}") if os.path.isdir(f)]

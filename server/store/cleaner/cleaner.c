@@ -255,6 +255,7 @@ bool cleaner_step(struct store *store)
 	limits_fill(store, now_ms);
 	if (store->losses)
 		losses_disown(store);
+	bins_step(store);
 	if (ids_reserve(store) && !busy)
 		busy = rebuild_step(store) || cleaner_write_if_due(store);
 	if (!busy) {
@@ -296,6 +297,8 @@ static void cleaner_begin(void *context)
 
 	pace_thread(store);
 	seg_set_step(store->segments, &(struct seg_step){ .call = pace_plan_step, .context = store });
+	if (store->frugal)
+		frugal_set_step(store->frugal, pace_plan_step, store);
 }
 
 static bool cleaner_thread_step(void *context)

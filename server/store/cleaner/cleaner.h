@@ -79,8 +79,9 @@ void cleaner_wake(struct store *store);
 void tables_tidy(struct store *store);
 /* tables.c. After a warm start, in place of tables_tidy: notes which tables there are, and their bytes. */
 void tables_resume(struct store *store);
-/* tables.c. Counts the bytes of that index as those of the store's, for a judgement before it is made. */
-void tables_account_of(struct store *store, const struct fidx *index);
+/* tables.c. Counts the bytes of that index as those of the store's, for a judgement before it is made. frugal: beside it,
+   or NULL. */
+void tables_account_of(struct store *store, const struct fidx *index, const struct frugal *frugal);
 
 /* sample.c. Make and free the data of samples, if config.samples asks for them. The stripes exist; no thread runs. */
 void samples_init(struct store *store);

@@ -229,7 +229,8 @@ struct gathered {
 	struct plan_entry *entries;
 	uint32_t count, room;
 	uint32_t extents; /* large objects among these */
-	uint32_t table_id; /* of the table that the candidates' places belong to */
+	bool bins; /* for a segment of bins: a candidate's place is its key's x */
+	uint32_t table_id; /* of the table that the candidates' places belong to; not for bins */
 	uint64_t bytes; /* of their records */
 	uint64_t slot_bytes; /* of the records that get a slot */
 	uint64_t item_bytes; /* their cost in DRAM */
@@ -261,6 +262,8 @@ static inline void prefetch_number(const struct seg_plan *plan, const struct gat
 }
 /* Returns the size groups, a bit each, that fill a segment of so many bytes; 0: all together don't. */
 unsigned gather_choose_groups(const struct store *store, uint64_t bytes);
+/* Will objects of these groups, as gather_choose_groups has chosen them, go into a segment of bins? */
+FS_MUST_CHECK bool gather_is_for_bins(const struct store *store, unsigned groups);
 /* Plans candidates of these groups, about want_bytes of records, best score first; fewer where memory is short. table
    is the index's table for their slots. Holds one stripe at a time. gathered_release frees the contents of out. */
 void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out);
@@ -285,6 +288,17 @@ void *filter_make(struct store *store, const struct seg_plan *plan, const struct
    filter. */
 void commit_segment(struct store *store, uint32_t segment, unsigned table, const struct seg_plan *plan,
 		    const struct gathered *gathered, void *filter, size_t filter_length);
+
+/*
+ * bins.c: segments of bins. bins_plan_begin and bins_plan_end enclose all that is done with their candidates. bins_room finds
+ * memory for the columns of so many records; it may reclaim. False: there is none. bins_commit does what commit_segment does.
+ */
+void bins_plan_begin(struct store *store);
+void bins_plan_end(struct store *store);
+FS_MUST_CHECK bool bins_room(struct store *store, uint64_t records);
+void bins_commit(struct store *store, uint32_t segment, const struct seg_plan *plan, const struct gathered *gathered);
+/* Takes kills out of a table that is crowded. The cleaner, when no segment of bins is planned. */
+void bins_step(struct store *store);
 
 /* load_filters.c. Plans to read the filters that segments lack after a warm start; --filter-bits=0 wants none. */
 void load_filters_init(struct store *store);

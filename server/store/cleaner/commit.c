@@ -52,6 +52,7 @@ static bool commit_one(struct store *store, uint32_t segment, const struct seg_p
 	if (item->state & ITEM_LINKED && stripe->frozen == 0 &&
 	    store_alive(store, item->expiry, item->cas, now_seconds)) {
 		moved = true;
+		bins_disown(store, item, object->key.hash); /* else it would have a slot and a record in a bin */
 		if (extent)
 			moved = fidx_extent_insert(store->index, &object->key, segment, placed->offset,
 						   (uint32_t)seg_record_length(item->key_length, item->value_length),

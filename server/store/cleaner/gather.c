@@ -19,12 +19,13 @@
 /*
  * The groups for a segment of so many bytes. Most reads are for small objects. Each read is as long as the segment's
  * longest objects with a slot, so small objects share a segment with larger ones only when neither group fills one.
- * Large objects ride along with any group.
+ * Large objects ride along with any group, but not in segments of bins.
  */
 unsigned gather_choose_groups(const struct store *store, uint64_t bytes)
 {
 	uint64_t of[GROUPS];
-	unsigned ride = 1u << GROUP_LARGE, others = 1u << GROUP_MEDIUM | 1u << GROUP_BIG | ride;
+	unsigned ride = 1u << GROUP_LARGE, small_ride = store->frugal ? 0 : ride,
+		 others = 1u << GROUP_MEDIUM | 1u << GROUP_BIG | ride;
 
 	for (int g = 0; g < GROUPS; g++) {
 		int64_t now = atomic_load_explicit(&store->candidate_bytes[g], memory_order_relaxed);
@@ -33,12 +34,17 @@ unsigned gather_choose_groups(const struct store *store, uint64_t bytes)
 	}
 	for (int g = GROUP_SMALL; g < GROUP_LARGE; g++)
 		if (of[g] >= bytes)
-			return 1u << g | ride;
+			return 1u << g | (g == GROUP_SMALL ? small_ride : ride);
 	if (of[GROUP_MEDIUM] + of[GROUP_BIG] + of[GROUP_LARGE] >= bytes)
 		return others;
 	return of[GROUP_SMALL] + of[GROUP_MEDIUM] + of[GROUP_BIG] + of[GROUP_LARGE] >= bytes
 		       ? others | 1u << GROUP_SMALL
 		       : 0;
+}
+
+bool gather_is_for_bins(const struct store *store, unsigned groups)
+{
+	return store->frugal && groups == 1u << GROUP_SMALL;
 }
 
 static bool gather_set_room(struct store *store, struct gathered *out, uint32_t room)
@@ -90,7 +96,7 @@ static void gather_add(struct gather_round *round, struct item *item, uint64_t h
 	must(out->count < out->room);
 	fidx_key_of(round->store->index, hash, &key);
 	candidate->item = item;
-	candidate->place = fidx_place_in(round->store->index, &key, round->table);
+	candidate->place = out->bins ? frugal_order(hash) : fidx_place_in(round->store->index, &key, round->table);
 	candidate->length = (uint32_t)seg_record_length(item->key_length, item->value_length);
 	candidate->extent = item_group(round->store, item) == GROUP_LARGE;
 	const struct clf_features features = item_features(item);
@@ -285,6 +291,7 @@ void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes
 	must(cleaner->gather_stripe < store->stripe_count);
 	limits_begin_plan(store);
 	memset(out, 0, sizeof(*out));
+	out->bins = gather_is_for_bins(store, groups);
 	out->table_id = fidx_table_id(store->index, table);
 	if (!gather_guess_room(store, out, want_bytes))
 		return;

@@ -178,9 +178,10 @@ static bool has_room(struct store *store, uint64_t bytes)
 
 /*
  * Is the object still the key's? The stripe is held. An object that was saved has no slot of its own; where a slot
- * might be the key's all the same, losing the object costs less than a doubt. Under -M nothing is lost for a doubt.
+ * might be the key's all the same, losing the object costs less than a doubt. Under -M nothing is lost for a doubt. In a
+ * segment of bins there is no record of the key, by the kills that were saved, or one that is equal.
  */
-static bool may_link(struct store *store, struct stripe *stripe, uint64_t hash, const struct item *item)
+static bool may_link(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
@@ -193,6 +194,8 @@ static bool may_link(struct store *store, struct stripe *stripe, uint64_t hash, 
 		return false;
 	if (!store->index || !store->config.evict)
 		return true;
+	if (bins_may_hold(store, hash))
+		item->state |= ITEM_KEPT;
 	fidx_key_of(store->index, hash, &key);
 	return !flash_may_hold(store, &key, match, &matches, &extent, &has_extent);
 }
@@ -352,10 +355,7 @@ static void drop_changed(struct store *store)
 	if (!changed)
 		return;
 	atomic_store(&store->changed, NULL);
-	for (uint32_t n = 0; n < store->stripe_count; n++) {
-		lock_acquire(&store->stripes[n].lock);
-		lock_release(&store->stripes[n].lock);
-	}
+	store_pass_stripes(store);
 	atomic_fetch_sub(&store->loader_bytes, changed->bytes);
 	mem_free(changed);
 }

@@ -12,29 +12,22 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "server/store/cleaner/cleaner_internal.h"
+#include "segments/bins.h"
+#include "server/store/cleaner/reclaim_internal.h"
+#include "server/store/state/bins.h"
 #include "server/store/state/losses.h"
 
 #define PIN_WAIT_MS 100
-#define STEP_OBJECTS 32u
 #define PIN_WAITS_LOGGED 50
 
-struct reclaim_walk {
-	struct store *store;
-	uint32_t segment;
-	uint64_t sequence, written_ms;
-	uint32_t now_seconds;
-	uint64_t records, reinserted, dropped;
-	bool broken; /* a fault point */
-	/* The record that is wanted: */
-	uint64_t hash;
-	struct fidx_key key;
-	struct fidx_match match;
-	bool kept; /* its object is worth to be kept ... */
-	bool for_floor; /* ... as its application's floor needs it */
-	bool asked; /* its worth was asked for, and again has the features for the stay that begins */
-	struct clf_features again;
-};
+/* The record as the classifier is asked about it, with the features of the stay that would begin. */
+static struct clf_object reclaim_clf_object(const struct reclaim_walk *walk, const struct seg_record *head)
+{
+	return (struct clf_object){ .hash = walk->hash,
+				    .features = &walk->again,
+				    .record_bytes = (uint32_t)seg_record_length(head->key_length, head->value_length),
+				    .ttl_seconds = store_ttl(head->expiry, walk->now_seconds) };
+}
 
 /* Does the object of this header and key go back into DRAM? If the rule asks for its worth now, its features are those of
    a new stay; under others the record's continue. */
@@ -42,6 +35,7 @@ static bool reclaim_worth_keeping(struct reclaim_walk *walk, const struct seg_re
 {
 	const struct store *store = walk->store;
 	uint64_t now_ms = clk_now_ms(store->clock);
+	struct clf_object object;
 
 	walk->asked = clf_asks_at_eviction(store->classifier); /* once: another thread may set another rule */
 	if (!store_alive(store, head->expiry, head->cas, walk->now_seconds))
@@ -56,22 +50,70 @@ static bool reclaim_worth_keeping(struct reclaim_walk *walk, const struct seg_re
 		return true;
 	if (walk->again.past == 0)
 		return false; /* nobody has asked for it of late: whatever the budget, it isn't written again */
-	return clf_offer(
-		store->classifier,
-		&(struct clf_object){ .hash = walk->hash,
-				      .features = &walk->again,
-				      .record_bytes = (uint32_t)seg_record_length(head->key_length, head->value_length),
-				      .ttl_seconds = store_ttl(head->expiry, walk->now_seconds) },
-		now_ms);
+	object = reclaim_clf_object(walk, head);
+	return clf_offer(store->classifier, &object, now_ms);
 }
 
-/* Stripe held: the slot behind a clean copy goes, and the copy becomes the object itself. */
-static void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
+bool reclaim_is_worthy(struct reclaim_walk *walk, const struct seg_record *record)
+{
+	struct store *store = walk->store;
+	uint64_t now_ms = clk_now_ms(store->clock);
+	struct clf_object object;
+
+	if (!clf_asks_at_eviction(store->classifier))
+		return walk->match.read_on_flash || store->config.reinsertion == STORE_REINSERT_LIVE;
+	clf_features_again(store->classifier, walk->hash, walk->match.read_on_flash, now_ms, &walk->again);
+	if (walk->again.past == 0)
+		return false;
+	object = reclaim_clf_object(walk, record);
+	if (clf_worth(store->classifier, &object, now_ms) >= clf_threshold(store->classifier))
+		return true;
+	(void)clf_offer(store->classifier, &object, now_ms);
+	return false;
+}
+
+struct item *reclaim_item(struct reclaim_walk *walk, const struct seg_record *record)
+{
+	struct item *item = NULL;
+
+	if (reclaim_worth_keeping(walk, record))
+		item = item_from_record(&walk->store->cleaner->context, record, walk->written_ms);
+	if (item && walk->asked)
+		item_set_features(item, &walk->again);
+	return item;
+}
+
+void copy_becomes_original(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
 {
 	if (item->state & ITEM_CLEAN) {
 		copy_ends(store, item);
 		candidate_score(store, stripe, hash, item);
 	}
+}
+
+bool reclaim_link(struct reclaim_walk *walk, struct stripe *stripe, struct item *item, unsigned clock)
+{
+	struct store *store = walk->store;
+
+	if (!stripe_link(store, stripe, walk->hash, item))
+		return false;
+	item_set_clock(item, clock);
+	if (clf_asks_at_eviction(store->classifier))
+		candidate_set(store, stripe, item); /* it was offered, and admitted */
+	candidate_score(store, stripe, walk->hash, item);
+	if (walk->for_floor)
+		candidate_set(store, stripe, item);
+	walk->reinserted++;
+	return true;
+}
+
+bool reclaim_walk_fails(struct reclaim_walk *walk)
+{
+	if (walk->records % RECLAIM_STEP_OBJECTS == 0)
+		pace_step(walk->store);
+	if (++walk->records > 8 && fault_fires(FAULT_reclaim_walk_fails))
+		walk->broken = true;
+	return walk->broken;
 }
 
 /* Removes the slot or extent of the record, if it is still there. The object goes back into DRAM as this item; NULL: it is
@@ -96,15 +138,8 @@ static bool reclaim_object(struct reclaim_walk *walk, uint64_t offset, bool is_e
 	} else if (live) {
 		if (there) {
 			copy_becomes_original(store, stripe, walk->hash, there);
-		} else if (item && stripe_link(store, stripe, walk->hash, item)) {
-			item_set_clock(item, walk->match.clock);
-			if (clf_asks_at_eviction(store->classifier))
-				candidate_set(store, stripe, item); /* it was offered, and admitted */
-			candidate_score(store, stripe, walk->hash, item);
-			if (walk->for_floor)
-				candidate_set(store, stripe, item);
+		} else if (item && reclaim_link(walk, stripe, item, walk->match.clock)) {
 			item = NULL;
-			walk->reinserted++;
 		} else {
 			walk->dropped++;
 			clf_note_evicted(store->classifier, walk->hash, NULL, clk_now_ms(store->clock));
@@ -126,11 +161,7 @@ static bool reclaim_want(void *context, uint64_t offset, bool is_extent, const s
 	struct reclaim_walk *walk = context;
 	struct store *store = walk->store;
 
-	if (walk->records % STEP_OBJECTS == 0)
-		pace_step(store);
-	if (++walk->records > 8 && fault_fires(FAULT_reclaim_walk_fails))
-		walk->broken = true;
-	if (walk->broken)
+	if (reclaim_walk_fails(walk))
 		return false;
 	walk->hash = store_hash(store, head->key, head->key_length);
 	fidx_key_of(store->index, walk->hash, &walk->key);
@@ -155,6 +186,20 @@ static bool reclaim_visit(void *context, uint64_t offset, bool is_extent, const 
 	return true;
 }
 
+/* A segment of bins, or of a chain that is not used any more. */
+static void reclaim_close_bins(struct reclaim_walk *walk, int result)
+{
+	struct store *store = walk->store;
+
+	must(store->frugal);
+	frugal_close(store->frugal, walk->segment);
+	fault_kill(FAULT_killed_in_close);
+	if (result != FS_OK)
+		log_limited(LOG_LEVEL_WARN,
+			    "flash: segment %u could not be read back whole (%s); what was not read is lost",
+			    walk->segment, fs_strerror(result));
+}
+
 static void reclaim_clear_remaining(struct reclaim_walk *walk, int result)
 {
 	struct store *store = walk->store;
@@ -173,6 +218,28 @@ static void reclaim_clear_remaining(struct reclaim_walk *walk, int result)
 	swept = fidx_sweep(store->index, walk->segment);
 	ctr_add(CTR_segments_swept, 1);
 	ctr_add(CTR_flash_objects_dropped, swept);
+}
+
+/* Walks over the segment. From then on no index leads to it. */
+static void reclaim_records(struct reclaim_walk *walk)
+{
+	struct store *store = walk->store;
+	enum seg_kind kind = seg_kind_of(store->segments, walk->segment);
+	uint64_t visited;
+	int result = FS_OK;
+
+	if (kind == SEG_SLOTS)
+		result = seg_walk_wanted(store->segments, walk->segment, reclaim_want, reclaim_visit, walk, &visited);
+	else if (kind == SEG_BINS && segment_is_open(store, walk->segment))
+		result = reclaim_bins(walk);
+	if (walk->broken)
+		result = FS_ECORRUPT;
+	if (kind == SEG_SLOTS)
+		reclaim_clear_remaining(walk, result);
+	else
+		reclaim_close_bins(walk, result);
+	must(fidx_segment_slots(store->index, walk->segment) ==
+	     0); /* else the new segment's bytes would answer for old keys */
 }
 
 /* Readers leave within a read's time. A stuck device holds up the segment, never the workers. */
@@ -195,29 +262,24 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 				     .segment = segment,
 				     .written_ms = seg_written_at_ms(store->segments, segment),
 				     .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
-	uint64_t visited = 0;
-	int result;
 
 	walk.sequence = seg_sequence(store->segments, segment);
 	if (store->losses)
 		losses_reclaim(store, walk.sequence, cleaner_beat);
 	flash_limits_close(store, segment);
 	seg_reclaim_begin(store->segments, segment);
-	result = seg_walk_wanted(store->segments, segment, reclaim_want, reclaim_visit, &walk, &visited);
-	if (walk.broken)
-		result = FS_ECORRUPT;
-	reclaim_clear_remaining(&walk, result);
-	must(fidx_segment_slots(store->index, segment) ==
-	     0); /* else the new segment's bytes would answer for old keys */
+	reclaim_records(&walk);
 	context_settle(&store->cleaner->context);
 	ctr_add(CTR_flash_objects_reinserted, walk.reinserted);
 	ctr_add(CTR_flash_objects_dropped, walk.dropped);
 	if (!reclaim_wait_for_readers(store, segment))
 		return false;
+	bins_forget_reads(store, segment);
 	fault_kill(FAULT_killed_in_row);
 	tables_tidy(store);
 	clf_set_residence(store->classifier, clk_now_ms(store->clock) - walk.written_ms);
 	log_debug("flash: segment %u reclaimed: %llu records, %llu back into DRAM, %llu dropped", segment,
-		  (unsigned long long)visited, (unsigned long long)walk.reinserted, (unsigned long long)walk.dropped);
+		  (unsigned long long)walk.records, (unsigned long long)walk.reinserted,
+		  (unsigned long long)walk.dropped);
 	return true;
 }

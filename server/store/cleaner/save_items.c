@@ -350,7 +350,8 @@ static bool foresee_room(struct item_saver *saver, const char *path)
 		fidx_get_status(store->index, &index);
 		counts = clf_counts_bytes(store->classifier);
 		saver->behind = index.index_bytes + index.filter_bytes + index.other_bytes +
-				seg_region_bytes(info.segments, info.segment_bytes, info.crossings) + HEADS_BYTES;
+				seg_region_bytes(info.segments, info.segment_bytes, info.crossings) + HEADS_BYTES +
+				(store->frugal ? frugal_memory(store->frugal) : 0);
 	}
 	saver->counts = true;
 	saver->room = room;

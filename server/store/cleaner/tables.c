@@ -54,6 +54,15 @@ static bool table_drains(const struct store *store, unsigned table)
 	return store->cleaner->sizing.draining >> table & 1;
 }
 
+static uint64_t slots_used(const struct tables *tables)
+{
+	uint64_t used = 0;
+
+	for (unsigned t = 0; t < FIDX_TABLES; t++)
+		used += tables->table[t].live ? tables->table[t].used : 0;
+	return used;
+}
+
 static void tables_look(const struct store *store, uint64_t objects, struct tables *out)
 {
 	const struct index_sizing *sizing = &store->cleaner->sizing;
@@ -70,9 +79,9 @@ static void tables_look(const struct store *store, uint64_t objects, struct tabl
 		out->all += out->table[t].slots;
 		out->kept += table_drains(store, t) ? 0 : out->table[t].slots;
 	}
-	/* The mean of all segments on flash, or of the last ones if that is greater. */
+	/* The mean of all segments on flash, or of the last ones if that is greater. In segments of bins nothing has a slot. */
 	if (segments.live > 0)
-		each = fmax(each, (double)segments.records_live / segments.live);
+		each = fmax(each, (double)(store->frugal ? slots_used(out) : segments.records_live) / segments.live);
 	out->segments = segments.total;
 	out->needed = each * segments.total;
 }
@@ -109,18 +118,19 @@ void tables_note(struct store *store, uint64_t objects)
 
 /* ---- the account ----------------------------------------------------------------------------- */
 
-void tables_account_of(struct store *store, const struct fidx *index)
+void tables_account_of(struct store *store, const struct fidx *index, const struct frugal *frugal)
 {
+	uint64_t more = frugal ? frugal_memory(frugal) + atomic_load(&store->bins_reads_bytes) : 0;
 	struct fidx_status status;
 
 	fidx_get_status(index, &status);
-	atomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes,
+	atomic_store_explicit(&store->index_bytes, status.index_bytes + status.filter_bytes + status.other_bytes + more,
 			      memory_order_relaxed);
 }
 
 static void tables_account(struct store *store)
 {
-	tables_account_of(store, store->index);
+	tables_account_of(store, store->index, store->frugal);
 }
 
 /* Waits until the keeper has evicted a slice's worth, so that no set has to. */
@@ -233,7 +243,9 @@ static bool tables_grow(struct store *store, const struct tables *tables, unsign
 	uint64_t limit = store_memory_limit(store) / SHARE_MOST;
 	uint32_t oldest;
 
-	if (missing < MISSING_LEAST * tables->needed && seg_oldest(store->segments, &oldest))
+	if (store->frugal) /* few segments have slots, so what will be needed can't be foreseen */
+		missing = fmax(missing, have);
+	else if (missing < MISSING_LEAST * tables->needed && seg_oldest(store->segments, &oldest))
 		return false;
 	if (missing < each)
 		missing = each;

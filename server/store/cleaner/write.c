@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/log.h"
+#include "segments/bins.h"
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/state/recount.h"
 
@@ -97,8 +98,8 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 		.store = store, .plan = plan, .gathered = gathered, .began_ms = clk_now_ms(store->clock)
 	};
 	const struct seg_writer_ops ops = { .record = write_fill_record, .pace = write_between_chunks };
-	size_t filter_length;
-	void *filter = filter_make(store, plan, gathered, &filter_length);
+	size_t filter_length = 0;
+	void *filter = gathered->bins ? NULL : filter_make(store, plan, gathered, &filter_length);
 	uint64_t written = 0;
 	int result = seg_write(store->segments, segment, plan, filter, filter_length, &ops, &write, &written);
 
@@ -109,11 +110,14 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 		write_note_failure(store, result);
 		return false;
 	}
-	tables_note(store, plan->count - plan->extents);
+	tables_note(store, gathered->bins ? 0 : plan->count - plan->extents);
 	/* Without room for all extents some objects stay in DRAM. */
 	if (plan->extents > 0)
 		(void)!fidx_extents_reserve(store->index, plan->extents);
-	commit_segment(store, segment, store->cleaner->sizing.table, plan, gathered, filter, filter_length);
+	if (gathered->bins)
+		bins_commit(store, segment, plan, gathered);
+	else
+		commit_segment(store, segment, store->cleaner->sizing.table, plan, gathered, filter, filter_length);
 	tables_tidy(store);
 	log_debug("flash: segment %u written: %u objects, fill %.4f, granule %u, L %u, %.1f hashes each", segment,
 		  plan->count, plan->stats.fill, plan->granule, plan->longest_999,
@@ -128,8 +132,11 @@ static int write_make_plan(struct store *store, const struct gathered *gathered,
 	int result;
 
 	plan_bytes_add(store, bytes);
-	result = seg_plan_make(store->segments, store->config.placement, gathered->candidates, gathered->count,
-			       write_filter_room, store, plan);
+	if (gathered->bins)
+		result = seg_plan_bins(store->segments, gathered->candidates, gathered->count, plan);
+	else
+		result = seg_plan_make(store->segments, store->config.placement, gathered->candidates, gathered->count,
+				       write_filter_room, store, plan);
 	plan_bytes_sub(store, bytes);
 	return result;
 }
@@ -143,11 +150,12 @@ static bool write_plan_and_segment(struct store *store, struct gathered *gathere
 	bool done;
 
 	if (gathered->bytes < store->segment_bytes - store->segment_bytes / 8 || !room_on_flash(store, &segment) ||
-	    !room_in_index(store, gathered) || write_make_plan(store, gathered, &plan) != FS_OK)
+	    (!gathered->bins && !room_in_index(store, gathered)) || write_make_plan(store, gathered, &plan) != FS_OK)
 		return false;
 	plan_bytes = plan.count * sizeof(*plan.placed);
 	plan_bytes_add(store, plan_bytes);
-	done = plan.count > 0 && write_planned(store, segment, &plan, gathered);
+	done = plan.count > 0 && (!gathered->bins || bins_room(store, plan.count)) &&
+	       write_planned(store, segment, &plan, gathered);
 	plan_bytes_sub(store, plan_bytes);
 	seg_plan_fini(&plan);
 	return done;
@@ -160,15 +168,20 @@ bool write_segment(struct store *store, unsigned groups)
 {
 	uint64_t want = 2 * store->segment_bytes;
 	struct gathered gathered;
-	bool done;
+	bool done, bins;
 
 	recount_finish(store); /* a stop may come before the count is whole */
 	pace_begin(store);
 	if (pace_hurry(store))
 		want = store->segment_bytes + store->segment_bytes / 4;
+	bins = gather_is_for_bins(store, groups);
+	if (bins)
+		bins_plan_begin(store);
 	gather_candidates(store, groups, want, store->cleaner->sizing.table, &gathered);
 	done = write_plan_and_segment(store, &gathered);
 	gathered_release(store, &gathered);
+	if (bins)
+		bins_plan_end(store);
 	if (done)
 		pace_end(store);
 	return done;

@@ -12,7 +12,7 @@ unsigned item_group(const struct store *store, const struct item *item)
 
 	if (length > store->slot_record_bytes)
 		return GROUP_LARGE;
-	return length <= GROUP_SMALL_MAX ? GROUP_SMALL : length <= GROUP_MEDIUM_MAX ? GROUP_MEDIUM : GROUP_BIG;
+	return length <= store->small_max ? GROUP_SMALL : length <= GROUP_MEDIUM_MAX ? GROUP_MEDIUM : GROUP_BIG;
 }
 
 static void candidate_account(struct store *store, const struct item *item, int sign)

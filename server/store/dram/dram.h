@@ -120,6 +120,18 @@ uint64_t store_dram_items(const struct store *store);
 /* Brings stripes, lines and items of these hashes into the cache: see store_foresee. Takes each lock that is free. */
 void stripes_foresee(struct store *store, const uint64_t *hashes, unsigned count);
 
+/* ---- items whose records are in segments of bins --------------------------------------------- */
+
+/* The item changes, or goes, by a command: a record of it that is on flash, or in the plan, doesn't count any more. Without a
+   frugal index nothing is done. The stripe is held. */
+static inline void bins_disown(struct store *store, struct item *item, uint64_t hash)
+{
+	if (__builtin_expect(store->frugal && item->state & (ITEM_PLANNED | ITEM_KEPT), 0)) {
+		bins_kill(store, hash, true);
+		item->state &= (uint8_t)~ITEM_KEPT;
+	}
+}
+
 /* ---- copies.c: clean copies of objects on flash ---------------------------------------------- */
 
 /* Makes the account of clean copies, and the queue by which they make room for each other within this share of -m; 0: no

@@ -52,7 +52,11 @@ enum item_state {
 	ITEM_PLANNED = 1 << 4, /* in the cleaner's plan */
 	ITEM_CANDIDATE = 1 << 5, /* a candidate for flash; counted in its stripe */
 	ITEM_FETCHED = 1 << 6, /* read since it was written */
-	ITEM_LIMITED = 1 << 7 /* linked, and in the account of an application with limits (limits.h) */
+	/* Linked, and in the account of an application with limits (limits.h) ... */
+	ITEM_LIMITED = 1 << 7,
+	/* ... or, with a frugal index, with which there are no limits: a record that is equal to it may be in a segment of bins, and
+	   a change takes it away. */
+	ITEM_KEPT = ITEM_LIMITED
 };
 
 /* The parts of an item between header and key, in this order. A store's items have the first of three rows, by what its

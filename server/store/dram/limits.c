@@ -188,6 +188,8 @@ int store_set_limits(struct store *store, const struct app_limits *wanted)
 
 	if (!limits && wanted->count == 0)
 		return FS_OK;
+	if (store->frugal)
+		return FS_EINVAL; /* ITEM_LIMITED has another meaning there */
 	if (limits && limits_names(limits) + limits_count_new(limits, wanted) > STORE_LIMITED_MOST)
 		return FS_ERANGE;
 	if (!limits) {

@@ -211,7 +211,7 @@ static void stripe_note_unlinked(struct store *store, struct stripe *stripe, str
 		candidate_clear(store, stripe, item);
 	if (item->state & ITEM_CLEAN)
 		copies_account(store, -(int64_t)item_cost(item));
-	if (__builtin_expect(item->state & ITEM_LIMITED, 0))
+	if (__builtin_expect(item->state & ITEM_LIMITED, 0) && store_limits(store))
 		limits_unlink(store_limits(store), item);
 	item->state &= (uint8_t)~ITEM_LINKED;
 }
@@ -262,7 +262,7 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 	lock_assert_held(&stripe->lock);
 	spot.line->window[spot.link] = address_window(new);
 	spot.line->low[spot.link] = address_low(new);
-	if (__builtin_expect(old->state & ITEM_LIMITED, 0))
+	if (__builtin_expect(old->state & ITEM_LIMITED, 0) && store_limits(store))
 		limits_replace(store_limits(store), old, new);
 	stripe_note_linked(store, new);
 	stripe_note_unlinked(store, stripe, old);

@@ -15,6 +15,9 @@ void store_get_segment(struct store *store, uint32_t number, struct store_segmen
 {
 	must(number < store_segment_count(store));
 	*out = (struct store_segment){ .sequence = seg_sequence(store->segments, number) };
-	if (out->sequence != 0)
-		out->live_bytes = fidx_segment_live_bytes(store->index, number);
+	if (out->sequence == 0)
+		return;
+	out->live_bytes = fidx_segment_live_bytes(store->index, number);
+	if (store->frugal)
+		out->live_bytes += frugal_segment_bytes(store->frugal, number);
 }

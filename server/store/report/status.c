@@ -12,6 +12,11 @@ static uint64_t status_at_least_zero(int64_t n)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
+static uint64_t status_frugal_bytes(const struct store *store)
+{
+	return store->frugal ? frugal_memory(store->frugal) + atomic_load(&store->bins_reads_bytes) : 0;
+}
+
 static void status_of_flash(struct store *store, struct store_status *out)
 {
 	const struct fidx_status *index = &out->index;
@@ -31,11 +36,19 @@ static void status_of_flash(struct store *store, struct store_status *out)
 	/* An object with a clean copy is one object. */
 	out->curr_items += index->used + index->extents_used - copies_count(store);
 	out->curr_bytes += status_at_least_zero(index->live_bytes) - copies_bytes(store);
+	if (store->frugal) {
+		frugal_get_status(store->frugal, &out->frugal);
+		out->curr_items += out->frugal.objects;
+		out->curr_bytes += out->frugal.bytes;
+	}
+	out->is_frugal = store->frugal != NULL;
+	out->frugal_index_bytes = status_frugal_bytes(store);
 	out->innocent_drops = (double)keeper_innocent_millionths(store) / 1e6;
-	uint64_t objects = index->used + index->extents_used;
+	uint64_t objects = index->used + index->extents_used + out->frugal.objects;
 	if (objects)
-		out->dram_bytes_per_flash_item =
-			(double)(index->index_bytes + index->filter_bytes + index->other_bytes) / (double)objects;
+		out->dram_bytes_per_flash_item = (double)(index->index_bytes + index->filter_bytes +
+							  index->other_bytes + out->frugal_index_bytes) /
+						 (double)objects;
 }
 
 static void status_of_loader(const struct store *store, struct store_status *out)
@@ -88,6 +101,7 @@ void store_get_memory(struct store *store, struct store_memory *out)
 		out->index = index.index_bytes;
 		out->filters = index.filter_bytes;
 		out->index_other = index.other_bytes;
+		out->frugal = status_frugal_bytes(store);
 		out->segments = store_region_fixed_bytes(store);
 		out->classifier = clf_memory_bytes(store->classifier);
 		out->staging = info.staging_bytes;
@@ -95,8 +109,8 @@ void store_get_memory(struct store *store, struct store_memory *out)
 		out->untouched = region_untouched(store->region) + clf_untouched_bytes(store->classifier);
 	}
 	out->heap = out->items + out->tables + out->stripes + out->index + out->filters + out->index_other +
-		    out->segments + out->classifier + out->plans + out->staging + out->readers + out->journal +
-		    out->promotion - region;
+		    out->frugal + out->segments + out->classifier + out->plans + out->staging + out->readers +
+		    out->journal + out->promotion - region;
 }
 
 void store_get_status(struct store *store, struct store_status *out)

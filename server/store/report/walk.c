@@ -5,10 +5,15 @@
  * record; then DRAM has no newer one, because a change of an object clears its slots in the same critical section. The
  * segment is pinned while it is read, but not while an object is shown. If it is reclaimed meanwhile, its objects have
  * gone back to DRAM or are gone, and the walk goes on with the next segment.
+ *
+ * With a frugal index no slot leads to a small object. Its record is live if DRAM lacks the key and a search leads to that
+ * record, which may take reads. What DRAM has is shown from there alone.
  */
 #include <unistd.h>
 
 #include "server/store/cleaner/cleaner.h"
+#include "server/store/state/bins.h"
+#include "server/store/state/bins_search.h"
 
 #define LINES_PER_LOCK 8u
 /* Room for the copies of one hold; grows when a line needs more. */
@@ -28,6 +33,7 @@ struct object_walk {
 	uint32_t segment; /* being read */
 	uint64_t sequence, written_ms;
 	bool pinned;
+	struct bins_searcher searcher; /* for segments of bins */
 };
 
 static void walk_show(struct object_walk *walk, const struct store_seen *object)
@@ -141,6 +147,8 @@ static bool walk_meets_on_flash(struct store *store, const struct item *item)
 	unsigned matches;
 	bool has_extent;
 
+	if (store->frugal)
+		return false;
 	fidx_key_of(store->index, store_hash(store, item_key(item), item->key_length), &key);
 	return flash_may_hold(store, &key, match, &matches, &extent, &has_extent);
 }
@@ -244,7 +252,7 @@ static int walk_dram(struct object_walk *walk)
 
 /* ---- flash ----------------------------------------------------------------------------------- */
 
-static void walk_show_record(struct object_walk *walk, const struct seg_record *record, const struct fidx_match *match)
+static void walk_show_record(struct object_walk *walk, const struct seg_record *record, bool was_read)
 {
 	struct store *store = walk->store;
 	uint64_t bytes = record_item_bytes(store, record);
@@ -256,7 +264,7 @@ static void walk_show_record(struct object_walk *walk, const struct seg_record *
 	uint32_t idle = item_idle_seconds(features.accessed_ms, clk_now_ms(store->clock));
 	walk_show(walk, &(struct store_seen){ .key = record->key,
 					      .key_length = record->key_length,
-					      .fetched = record->item_flags & 1 || match->read_on_flash,
+					      .fetched = record->item_flags & 1 || was_read,
 					      .from_flash = true,
 					      .value_length = record->value_length,
 					      .client_flags = record->client_flags,
@@ -267,25 +275,69 @@ static void walk_show_record(struct object_walk *walk, const struct seg_record *
 					      .bytes = (uint32_t)bytes });
 }
 
+/* Does DRAM have the key, in a store with a frugal index? */
+static bool walk_shows_in_dram(struct store *store, uint64_t hash, const struct seg_record *record)
+{
+	struct stripe *stripe = store_stripe(store, hash);
+	bool has;
+
+	if (!store->frugal)
+		return false;
+	lock_acquire(&stripe->lock);
+	has = stripe_find(stripe, hash, record->key, record->key_length) != NULL;
+	lock_release(&stripe->lock);
+	return has;
+}
+
+/* Is the record in this segment the key's object? */
+static bool walk_is_live(struct object_walk *walk, uint64_t offset, bool is_extent, const struct seg_record *record,
+			 bool *was_read)
+{
+	struct store *store = walk->store;
+	uint64_t hash = store_hash(store, record->key, record->key_length);
+	const struct bins_record place = { .key = record->key,
+					   .key_length = record->key_length,
+					   .hash = hash,
+					   .segment = walk->segment,
+					   .sequence = walk->sequence };
+	struct frugal_since since;
+	struct fidx_match match;
+	struct fidx_key key;
+	bool live;
+
+	if (walk_shows_in_dram(store, hash, record))
+		return false;
+	switch (seg_kind_of(store->segments, walk->segment)) {
+	case SEG_BINS:
+		*was_read = bins_was_read(store, walk->segment, hash);
+		return bins_is_current(&walk->searcher, &place, &since);
+	case SEG_CHAIN:
+		return false;
+	default:
+		fidx_key_of(store->index, hash, &key);
+		live = record_is_live(store, walk->segment, walk->sequence, &key, offset, is_extent, &match);
+		*was_read = live && match.read_on_flash;
+		return live;
+	}
+}
+
 /* The record lies in the walk's own memory, which stays when the segment goes. */
 static bool walk_visit(void *context, uint64_t offset, bool is_extent, const struct seg_record *record)
 {
 	struct object_walk *walk = context;
 	struct store *store = walk->store;
-	struct fidx_key key;
-	struct fidx_match match;
 	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
+	bool was_read = false;
 
 	must(walk->pinned);
 	walk->since_pause++;
-	fidx_key_of(store->index, store_hash(store, record->key, record->key_length), &key);
 	bool live = store_alive(store, record->expiry, record->cas, now_seconds) &&
-		    record_is_live(store, walk->segment, walk->sequence, &key, offset, is_extent, &match);
+		    walk_is_live(walk, offset, is_extent, record, &was_read);
 	if (!live && walk->since_pause < STORE_CRAWL_BATCH)
 		return true;
 	seg_unpin(store->segments, walk->segment);
 	if (live)
-		walk_show_record(walk, record, &match);
+		walk_show_record(walk, record, was_read);
 	walk_pause_if_due(walk);
 	walk->pinned = !walk->stopped && seg_pin(store->segments, walk->segment, walk->sequence);
 	return walk->pinned;
@@ -314,10 +366,12 @@ static int walk_flash(struct object_walk *walk)
 	struct seg_info info;
 	int result = FS_OK;
 
+	bins_searcher_init(&walk->searcher, walk->store);
 	seg_get_info(walk->store->segments, &info);
 	for (uint32_t n = 0; n < info.segments && !walk->stopped; n++)
 		if (walk_segment(walk, n) != FS_OK)
 			result = FS_EIO;
+	bins_searcher_fini(&walk->searcher);
 	return result;
 }
 

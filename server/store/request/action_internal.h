@@ -105,6 +105,15 @@ void action_finish(struct action *action);
 FS_MUST_CHECK bool action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas);
 /* Clears the key's slots and its extent. Returns how many; under -M at most one, the one that was read. */
 unsigned action_clear_slots(struct action *action);
+/* The key's item in DRAM is about to change, or to go: clears the slots of a clean copy, and sees to it that no record in a
+   segment of bins counts as the key's. */
+static inline void action_disown(struct action *action, struct item *item)
+{
+	if (item->state & ITEM_CLEAN)
+		action_clear_slots(action);
+	else
+		bins_disown(action->store, item, action->request->hash);
+}
 /* Leaves a reference for action_finish to drop; two at most. */
 void action_garbage(struct action *action, struct item *item);
 /* May a command bring so many bytes into DRAM by itself? Under -M only while there is room, because nothing would ever

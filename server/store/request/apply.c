@@ -26,10 +26,16 @@ static bool action_remove_own(struct action *action)
 
 static unsigned action_clear_own(struct action *action)
 {
+	unsigned cleared;
+
 	if (fault_fires(FAULT_store_slots_kept))
 		return 0;
-	return store_proves_slots(action->store) ? action_remove_own(action)
-						 : fidx_clear(action->store->index, action->key);
+	if (store_proves_slots(action->store))
+		return action_remove_own(action);
+	cleared = fidx_clear(action->store->index, action->key);
+	if (__builtin_expect(action->store->frugal != NULL, 0))
+		cleared += bins_kill(action->store, action->key->hash, false);
+	return cleared;
 }
 
 unsigned action_clear_slots(struct action *action)
@@ -56,10 +62,7 @@ bool action_put(struct action *action, const struct current *current, struct ite
 	if (item_clock(new) == 0)
 		item_set_clock(new, 1);
 	if (current->item) {
-		bool clean = current->item->state & ITEM_CLEAN;
-
-		if (clean) /* a changed object has no slot: see the invariant in README.md */
-			action_clear_slots(action);
+		action_disown(action, current->item); /* see the invariant in README.md */
 		stripe_replace(action->store, action->stripe, action->request->hash, current->item, new);
 		action_garbage(action, current->item);
 	} else {
@@ -240,8 +243,7 @@ struct item *action_find(struct action *action)
 	if (!item || store_alive(action->store, item->expiry, item->cas, action->now_seconds))
 		return item;
 	action_count_dead(action, item);
-	if (item->state & ITEM_CLEAN)
-		action_clear_slots(action);
+	action_disown(action, item);
 	stripe_unlink(action->store, action->stripe, request->hash, item);
 	action_garbage(action, item);
 	return NULL;

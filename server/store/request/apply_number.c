@@ -69,6 +69,7 @@ static bool item_is_exclusive(const struct item *item)
 /* The item stays and gets the new id. */
 static void number_renew(struct action *action, struct item *item, uint32_t expiry)
 {
+	bins_disown(action->store, item, action->request->hash);
 	item_set_cas(item, action->cas);
 	item->expiry = expiry;
 	if (item_has_extra(item))

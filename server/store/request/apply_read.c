@@ -24,6 +24,7 @@ static __attribute__((cold, noinline)) struct item *item_relieved(struct action 
 		*item_extra(copy) = *item_extra(item);
 	memcpy(item_value(copy), item_value(item), item->value_length);
 	copy->state |= item->state & ITEM_CLEAN;
+	bins_disown(action->store, item, action->request->hash);
 	stripe_replace(action->store, action->stripe, action->request->hash, item, copy);
 	action_garbage(action, item);
 	if (candidate)
@@ -133,10 +134,9 @@ static struct item *item_touched(struct action *action, const struct current *cu
 	struct item *item = current->item, *copy;
 
 	if (item && !(item->state & ITEM_PLANNED)) {
-		if (item->state & ITEM_CLEAN) {
-			action_clear_slots(action);
+		action_disown(action, item);
+		if (item->state & ITEM_CLEAN)
 			copy_ends(action->store, item);
-		}
 		item->expiry = expiry;
 		return item;
 	}

@@ -187,9 +187,10 @@ static void delete_object(struct action *action, const struct current *current)
 		invalidate_object(action, current);
 		return;
 	}
-	if (!current->item || current->item->state & ITEM_CLEAN)
+	if (!current->item) {
 		action_clear_slots(action);
-	if (current->item) {
+	} else {
+		action_disown(action, current->item);
 		stripe_unlink(action->store, action->stripe, request->hash, current->item);
 		action_garbage(action, current->item);
 	}

@@ -26,7 +26,8 @@ static inline enum lookup_answer execute_on_flash(struct store_worker *worker, s
 	unsigned matches;
 	bool has_extent;
 
-	if (!flash_may_hold(worker->context.store, key, match, &matches, &extent, &has_extent))
+	if (!flash_may_hold(worker->context.store, key, match, &matches, &extent, &has_extent) &&
+	    !bins_may_hold(worker->context.store, key->hash))
 		return LOOKUP_NOTHING;
 	return lookup_start(worker, request, stripe, key, match, matches, has_extent ? &extent : NULL);
 }

@@ -46,7 +46,7 @@ static void lookup_drop_slot(struct store_lookup *lookup)
 	struct stripe *stripe = store_stripe(store, lookup->key.hash);
 
 	lock_acquire(&stripe->lock);
-	if (lookup->extent_read)
+	if (lookup->what == LOOKUP_EXTENT)
 		fidx_extent_remove(store->index, &lookup->key, lookup->extent.segment, lookup->extent.offset);
 	else
 		fidx_remove(store->index, &lookup->key, lookup_match(lookup));
@@ -58,12 +58,10 @@ static void lookup_read_on(struct store_lookup *lookup)
 {
 	if (lookup->read)
 		reads_leave(lookup);
-	if (lookup->extent_read) {
-		lookup->extent_read = false;
+	if (lookup->what == LOOKUP_EXTENT)
 		lookup->extent_done = true;
-	} else {
+	else
 		lookup->at++;
-	}
 	lookup_read_next(lookup);
 }
 
@@ -74,12 +72,17 @@ static bool lookup_to_be_decided(const struct store_lookup *lookup, const struct
 	       (lookup->frozen || !options_unchanged(lookup->request, record->expiry, lookup->worker->now_seconds));
 }
 
-static void lookup_found(struct store_lookup *lookup, const struct seg_record *record)
+void lookup_found(struct store_lookup *lookup, const struct seg_record *record)
 {
 	struct store *store = lookup->worker->context.store;
 	uint64_t packed_ms = seg_written_at_ms(store->segments, lookup_segment(lookup));
 
 	if (!store_alive(store, record->expiry, record->cas, lookup->worker->now_seconds)) {
+		if (lookup_in_bins(lookup)) { /* nothing older counts */
+			bins_leave(lookup);
+			lookup_exhausted(lookup);
+			return;
+		}
 		lookup_drop_slot(lookup); /* an expired or flushed flash object is dropped when met */
 		lookup_read_on(lookup);
 	} else if (lookup_to_be_decided(lookup, record)) {
@@ -99,7 +102,7 @@ static void lookup_met_other_key(struct store_lookup *lookup, const struct seg_r
 	struct store *store = lookup->worker->context.store;
 
 	ctr_add(CTR_false_matches, 1);
-	if (!lookup->extent_read) {
+	if (lookup->what == LOOKUP_SLOT) {
 		fidx_learn(store->index, lookup_match(lookup), store_hash(store, record->key, record->key_length));
 		fidx_note_warm(store->index, &lookup->key);
 	}
@@ -146,7 +149,7 @@ static void lookup_look(struct store_lookup *lookup)
 				     read->bytes, read->available, &record, &needed);
 
 	/* A record of this length gets no slot: the length is wrong. */
-	if (result == FS_ESHORT && !lookup->extent_read && needed > store->slot_record_bytes)
+	if (result == FS_ESHORT && lookup->what == LOOKUP_SLOT && needed > store->slot_record_bytes)
 		result = FS_ECORRUPT;
 	if (result == FS_ESHORT && needed <= read->available)
 		result = FS_ECORRUPT;
@@ -172,6 +175,10 @@ static void lookup_met_error(struct store_lookup *lookup, int result)
 		lookup_give_up(lookup);
 		return;
 	}
+	if (lookup_in_bins(lookup)) {
+		bins_lose(lookup);
+		return;
+	}
 	lookup_drop_slot(lookup);
 	lookup_read_on(lookup);
 }
@@ -189,10 +196,10 @@ void lookup_on_read(struct store_lookup *lookup)
 	lookup_note_times(lookup, lookup->read->read.answered_ns);
 	if (lookup->made)
 		lookup->pages += lookup->read->read.pages;
-	if (!lookup->extent_read)
+	if (lookup->what == LOOKUP_SLOT)
 		fidx_touch_soon(store->index, &lookup->key, lookup_match(lookup));
 	if (lookup->read->read.result == FS_OK)
-		lookup_look(lookup);
+		lookup_in_bins(lookup) ? bins_look(lookup) : lookup_look(lookup);
 	else
 		lookup_met_error(lookup, lookup->read->read.result);
 }
@@ -202,14 +209,15 @@ void reads_done(struct store_lookup *lookup)
 	lookup_on_read(lookup);
 }
 
-/* Fills position and length of the next match's record. An extent comes first: it knows all 64 bits of its key's hash
-   and is nearly always right. False: no match is left. */
+/* Fills position and length of what is to be read next. An extent comes first: it knows all 64 bits of its key's hash
+   and is nearly always right. Bins come last. False: nothing is known that is left. */
 static bool lookup_choose_next(struct store_lookup *lookup, uint64_t *length)
 {
 	struct store *store = lookup->worker->context.store;
 
-	lookup->extent_read = lookup->has_extent && !lookup->extent_done;
-	if (lookup->extent_read) {
+	lookup->what = LOOKUP_SLOT;
+	if (lookup->has_extent && !lookup->extent_done) {
+		lookup->what = LOOKUP_EXTENT;
 		lookup->position = lookup->extent.offset;
 		*length = lookup->extent.length;
 	} else if (lookup->at < lookup->matches) {
@@ -217,25 +225,30 @@ static bool lookup_choose_next(struct store_lookup *lookup, uint64_t *length)
 
 		lookup->position = seg_position(store->segments, match->segment, match->place, match->function);
 		*length = seg_read_length(store->segments, match->segment, lookup->position);
+	} else if (lookup->bins.state == BINS_FOUND) {
+		lookup->what = lookup->bins.chain ? LOOKUP_CHAIN : LOOKUP_BIN;
+		lookup->position = bins_place(lookup, length);
 	} else {
 		return false;
 	}
 	return true;
 }
 
-static void lookup_exhausted(struct store_lookup *lookup)
+void lookup_exhausted(struct store_lookup *lookup)
 {
-	if (lookup_needs_value(lookup))
+	if (lookup_needs_value(lookup)) {
 		lookup_decide(lookup, NULL, 0);
-	else
-		lookup_miss(lookup);
+		return;
+	}
+	bins_note_absent_locked(lookup);
+	lookup_miss(lookup);
 }
 
 void lookup_read_next(struct store_lookup *lookup)
 {
 	uint64_t length;
 
-	if (lookup_choose_next(lookup, &length))
+	if (lookup_choose_next(lookup, &length) || (bins_seek_locked(lookup) && lookup_choose_next(lookup, &length)))
 		lookup_ask(lookup, length);
 	else
 		lookup_exhausted(lookup);
@@ -290,7 +303,8 @@ enum lookup_answer lookup_start(struct store_worker *worker, struct store_reques
 		return LOOKUP_REFUSED;
 	lookup->key = *key;
 	lookup_pin(lookup, match, matches, extent);
-	if (lookup->matches == 0 && !lookup->has_extent) {
+	bins_begin_search(lookup);
+	if (lookup->matches == 0 && !lookup->has_extent && !bins_seek(lookup)) {
 		refused = LOOKUP_NOTHING;
 	} else if (lookup_may_begin(worker, request, lookup_is_shared(lookup))) {
 		lock_release(&stripe->lock);

@@ -3,6 +3,7 @@
    request that flash can't answer in time is given up. */
 #include "server/store/dram/share.h"
 #include "server/store/request/lookup_internal.h"
+#include "server/store/state/bins.h"
 
 #define SMALL_RECORD 1024u /* bytes: of records below, most pages of a read are others' */
 
@@ -31,6 +32,7 @@ void lookup_unpin(struct store_lookup *lookup)
 		seg_unpin(lookup_segments(lookup), lookup->extent.segment);
 	lookup->matches = 0;
 	lookup->has_extent = false;
+	bins_leave(lookup);
 }
 
 /* ---- the end of a request -------------------------------------------------------------------- */
@@ -90,7 +92,11 @@ static struct action lookup_action(struct store_lookup *lookup, struct stripe *s
 
 static void lookup_touch_slot(struct store *store, struct store_lookup *lookup)
 {
-	if (lookup->extent_read)
+	if (lookup_in_bins(lookup)) {
+		bins_set_read(store, lookup_segment(lookup), lookup->key.hash);
+		return;
+	}
+	if (lookup->what == LOOKUP_EXTENT)
 		fidx_extent_touch(store->index, &lookup->key, lookup->extent.segment, lookup->extent.offset);
 	else
 		fidx_touch(store->index, &lookup->key, lookup_match(lookup));
@@ -99,7 +105,9 @@ static void lookup_touch_slot(struct store *store, struct store_lookup *lookup)
 
 static bool lookup_was_read_on_flash(struct store_lookup *lookup)
 {
-	return lookup->extent_read ? lookup->extent.read_on_flash : lookup_match(lookup)->read_on_flash;
+	if (lookup_in_bins(lookup))
+		return bins_was_read(lookup->worker->context.store, lookup_segment(lookup), lookup->key.hash);
+	return lookup->what == LOOKUP_EXTENT ? lookup->extent.read_on_flash : lookup_match(lookup)->read_on_flash;
 }
 
 void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms)
@@ -164,7 +172,13 @@ static bool lookup_has_read(const struct store_lookup *lookup, const struct fidx
 static bool lookup_still_true(struct store *store, struct store_lookup *lookup, bool found, struct fidx_match *match,
 			      unsigned *matches, struct fidx_extent *extent, bool *has_extent)
 {
-	if (found && !lookup->extent_read) {
+	if (found && lookup_in_bins(lookup)) {
+		if (bins_are_true(lookup, true))
+			return true;
+		flash_may_hold(store, &lookup->key, match, matches, extent, has_extent);
+		return false;
+	}
+	if (found && lookup->what == LOOKUP_SLOT) {
 		struct fidx_match own = *lookup_match(lookup);
 
 		if (fidx_find(store->index, &lookup->key, &own))
@@ -174,13 +188,13 @@ static bool lookup_still_true(struct store *store, struct store_lookup *lookup, 
 	bool same_extent = *has_extent && lookup->has_extent && extent->segment == lookup->extent.segment &&
 			   extent->sequence == lookup->extent.sequence && extent->offset == lookup->extent.offset;
 	if (found)
-		return lookup->extent_read && same_extent;
+		return lookup->what == LOOKUP_EXTENT && same_extent;
 	if (*has_extent && !same_extent)
 		return false;
 	for (unsigned i = 0; i < *matches; i++)
 		if (!lookup_has_read(lookup, &match[i]))
 			return false;
-	return true;
+	return bins_are_true(lookup, false);
 }
 
 /* Another round: pins the present matches and reads anew. The stripe is held at the call, and released. */
@@ -199,10 +213,12 @@ static void lookup_read_anew(struct store_lookup *lookup, struct stripe *stripe,
 	}
 	lookup_unpin(lookup);
 	lookup->at = 0;
-	lookup->extent_read = lookup->extent_done = false;
+	lookup->extent_done = false;
 	room = lookup_make_room(lookup, matches);
-	if (room)
+	if (room) {
 		lookup_pin(lookup, match, matches, extent);
+		bins_begin_search(lookup);
+	}
 	lock_release(&stripe->lock);
 	if (lookup->read)
 		reads_leave(lookup);
@@ -234,8 +250,10 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 		bool truth = lookup_still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
 
 		/* No slot can have come to a frozen stripe; but the table of known collisions forgets, so a slot that
-		   it rejected may match again. Then a record that was found is enough. */
-		if (lookup->frozen ? !truth && !record : !truth || fault_fires(FAULT_store_revalidation_fails)) {
+		   it rejected may match again. Then a record that was found is enough. Of bins nothing is forgotten. */
+		bool enough = lookup->frozen && record && !lookup_in_bins(lookup);
+
+		if ((!truth && !enough) || (!lookup->frozen && fault_fires(FAULT_store_revalidation_fails))) {
 			if (truth) /* the fault point: read the same again */
 				flash_may_hold(store, &lookup->key, match, &matches, &extent, &has_extent);
 			lookup_read_anew(lookup, stripe, match, matches, has_extent ? &extent : NULL);
@@ -247,8 +265,10 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 			current.record = record;
 		if (current.record) {
 			current.read_on_flash = lookup_was_read_on_flash(lookup);
-			action.own_extent = lookup->extent_read ? &lookup->extent : NULL;
-			action.own_slot = lookup->extent_read ? NULL : lookup_match(lookup);
+			action.own_extent = lookup->what == LOOKUP_EXTENT ? &lookup->extent : NULL;
+			action.own_slot = lookup->what == LOOKUP_SLOT ? lookup_match(lookup) : NULL;
+		} else if (truth) {
+			bins_note_absent(lookup);
 		}
 	}
 	action_apply(&action, &current);

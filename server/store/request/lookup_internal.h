@@ -15,22 +15,32 @@ static inline struct segments *lookup_segments(const struct store_lookup *lookup
 	return lookup->worker->context.store->segments;
 }
 
-/* Returns the match that is being read, where it is no extent. */
+/* Returns the match that is being read, where it is a slot's. */
 static inline struct fidx_match *lookup_match(struct store_lookup *lookup)
 {
-	must(lookup->at < lookup->matches);
+	must(lookup->what == LOOKUP_SLOT && lookup->at < lookup->matches);
 	return &lookup->match[lookup->at];
+}
+
+/* Does it read in a segment of bins, or in the chain? */
+static inline bool lookup_in_bins(const struct store_lookup *lookup)
+{
+	return lookup->what >= LOOKUP_BIN;
 }
 
 /* Return the segment that is being read, and its sequence number. */
 static inline uint32_t lookup_segment(struct store_lookup *lookup)
 {
-	return lookup->extent_read ? lookup->extent.segment : lookup_match(lookup)->segment;
+	return lookup->what == LOOKUP_EXTENT ? lookup->extent.segment
+	       : lookup_in_bins(lookup)      ? lookup->bins.found.segment
+					     : lookup_match(lookup)->segment;
 }
 
 static inline uint64_t lookup_sequence(struct store_lookup *lookup)
 {
-	return lookup->extent_read ? lookup->extent.sequence : lookup_match(lookup)->sequence;
+	return lookup->what == LOOKUP_EXTENT ? lookup->extent.sequence
+	       : lookup_in_bins(lookup)      ? lookup->bins.found.sequence
+					     : lookup_match(lookup)->sequence;
 }
 
 /* Returns request_needs_value of the lookup's request. */
@@ -83,6 +93,33 @@ struct store_lookup *lookup_take_ready(struct store_worker *worker);
 void lookup_on_read(struct store_lookup *lookup);
 /* Reads the record of the next match; after the last match answers the request and frees the lookup. */
 void lookup_read_next(struct store_lookup *lookup);
+/* Nothing is left to be read: answers the request, or begins another round, and may free the lookup. */
+void lookup_exhausted(struct store_lookup *lookup);
+/* The key's record was read: answers the request by it, or, if it has expired or was flushed, goes on. */
+void lookup_found(struct store_lookup *lookup, const struct seg_record *record);
+
+/* ---- lookup_bins.c --------------------------------------------------------------------------- */
+
+/* Sets out to search the segments of bins, from the newest one on, where there is a frugal index. */
+void bins_begin_search(struct store_lookup *lookup);
+/* Finds the next bin or chain record to be read, and pins its segment. False: there is none any more. The stripe is held. */
+FS_MUST_CHECK bool bins_seek(struct store_lookup *lookup);
+/* The same; takes the stripe. */
+FS_MUST_CHECK bool bins_seek_locked(struct store_lookup *lookup);
+/* Gives the pin back, and ends the search. The stripe may be held. */
+void bins_leave(struct store_lookup *lookup);
+/* Returns the offset of what is to be read, and its length. */
+uint64_t bins_place(struct store_lookup *lookup, uint64_t *length);
+/* Looks at the bytes that were read: goes on with the lookup. */
+void bins_look(struct store_lookup *lookup);
+/* The bytes can't be read, or are damaged: nothing on flash counts as the key's any more, if they might have had it. */
+void bins_lose(struct store_lookup *lookup);
+/* Is what the search has come to still true? found: its record. The stripe is held, and DRAM lacks the key. */
+FS_MUST_CHECK bool bins_are_true(const struct store_lookup *lookup, bool found);
+/* The key was searched in vain: if that cost reads and is true, notes it for the next search. The first one is called under the
+   stripe, where DRAM lacks the key; the other one takes the stripe. */
+void bins_note_absent(struct store_lookup *lookup);
+void bins_note_absent_locked(struct store_lookup *lookup);
 
 /* ---- lookup_end.c ---------------------------------------------------------------------------- */
 

@@ -24,7 +24,7 @@ void lookup_free(struct store_lookup *lookup)
 
 	must(lookup->magic == LOOKUP_MAGIC);
 	must(!lookup->running && !lookup->ready && !lookup->read && !lookup->frozen);
-	must(lookup->matches == 0 && !lookup->has_extent);
+	must(lookup->matches == 0 && !lookup->has_extent && lookup->bins.state != BINS_FOUND);
 	lookup->magic = 0;
 	if (lookup->match != lookup->few)
 		mem_free(lookup->match);
@@ -53,6 +53,7 @@ struct store_lookup *lookup_new(struct store_worker *worker, unsigned matches)
 	lookup->magic = LOOKUP_MAGIC;
 	lookup->worker = worker;
 	lookup->match = lookup->few;
+	lookup->bins.state = BINS_OFF;
 	if (lookup_make_room(lookup, matches))
 		return lookup;
 	lookup_free(lookup);

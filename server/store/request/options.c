@@ -51,6 +51,7 @@ struct item *options_markable(struct action *action, const struct current *curre
 	struct item *item = current->item, *copy;
 
 	if (item && item_has_extra(item) && !(item->state & (ITEM_PLANNED | ITEM_CLEAN))) {
+		bins_disown(action->store, item, action->request->hash);
 		candidate_clear(action->store, action->stripe, item);
 		return item;
 	}

@@ -41,7 +41,19 @@ bool promote_wants(struct store_lookup *lookup, bool quiet)
 {
 	if (store_proves_slots(lookup->worker->context.store))
 		return false;
-	return fault_fires(FAULT_store_promote) || (!quiet && !lookup->extent_read && promote_asks_rule(lookup));
+	return fault_fires(FAULT_store_promote) ||
+	       (!quiet && lookup->what != LOOKUP_EXTENT && promote_asks_rule(lookup));
+}
+
+/* Is what led to the record still there? The stripe is held. */
+static bool promote_finds_again(struct store *store, struct store_lookup *lookup)
+{
+	struct fidx_match match;
+
+	if (lookup_in_bins(lookup))
+		return bins_are_true(lookup, true);
+	match = *lookup_match(lookup);
+	return fidx_find(store->index, &lookup->key, &match);
 }
 
 /* The slot stays beside the copy. A change of the copy clears the key's slots first, without knowing which one it
@@ -53,13 +65,11 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 	uint64_t hash = lookup->request->hash;
 	struct stripe *stripe = store_stripe(store, hash);
 	bool ruled = store->config.promotion.rule != STORE_PROMOTE_OFF;
-	struct fidx_match match;
 	struct item *item;
 
-	if (lookup->extent_read ||
+	if (lookup->what == LOOKUP_EXTENT ||
 	    !limits_have_room(store, record->key, record->key_length, mem_cost(record_item_bytes(store, record))))
 		return;
-	match = *lookup_match(lookup);
 	if (ruled && !copies_make_room(&worker->context, hash, mem_cost(record_item_bytes(store, record))))
 		return;
 	item = item_from_record(&worker->context, record, packed_ms);
@@ -68,9 +78,8 @@ void lookup_promote(struct store_lookup *lookup, const struct seg_record *record
 	item->state |= ITEM_CLEAN;
 	item_set_clock(item, 1);
 	lock_acquire(&stripe->lock);
-	if (!stripe_find(stripe, hash, record->key, record->key_length) &&
-	    fidx_find(store->index, &lookup->key, &match) && (!ruled || copies_note(store, hash)) &&
-	    stripe_link(store, stripe, hash, item))
+	if (!stripe_find(stripe, hash, record->key, record->key_length) && promote_finds_again(store, lookup) &&
+	    (!ruled || copies_note(store, hash)) && stripe_link(store, stripe, hash, item))
 		item = NULL;
 	lock_release(&stripe->lock);
 	if (item) {

@@ -17,6 +17,25 @@
 
 #define LOOKUP_FEW 4 /* matches that need no memory of their own; one lookup in thousands has more */
 
+/* What a lookup reads at the moment. */
+enum lookup_what {
+	LOOKUP_SLOT, /* the record of match[at] */
+	LOOKUP_EXTENT, /* that of its extent */
+	LOOKUP_BIN, /* a bin that may have the key's record */
+	LOOKUP_CHAIN /* the chain record of the key's partition */
+};
+
+/* How far a lookup is with segments of bins. What was read there in vain is at or above `below`. */
+struct lookup_bins {
+	enum { BINS_OFF, BINS_TO_SEEK, BINS_FOUND, BINS_OVER } state; /* FOUND: `found` is pinned, and is to be read */
+	bool chain; /* found is a chain record's place, and no match */
+	bool searched; /* something was read */
+	uint64_t below;
+	struct frugal_key key;
+	struct frugal_found found;
+	struct frugal_since since;
+};
+
 /* Flash reads for one request. Pooled per worker. */
 struct store_lookup {
 	struct store_lookup *next, *prev; /* in the worker's list of running ones, oldest first; or of free ones */
@@ -37,11 +56,12 @@ struct store_lookup {
 	bool unread; /* its read could not be begun */
 	bool made; /* its read was begun for it */
 	bool has_extent; /* an extent, pinned, may be this key's ... */
-	bool extent_read; /* ... and is being read ... */
 	bool extent_done; /* ... or was read, and is another key's */
+	enum lookup_what what;
 	bool frozen; /* commits pass its stripe by until it is done */
 	/* A new lookup doesn't clear the fields below: each is filled before its first use. */
 	struct fidx_key key;
+	struct lookup_bins bins; /* state alone is set by lookup_new */
 	struct fidx_extent extent;
 	struct fidx_match *match; /* few, or memory of its own */
 	struct fidx_match few[LOOKUP_FEW];

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "server/store/state/bins.h"
 #include "server/store/state/instance.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -52,7 +53,7 @@ int attach_empty(struct store *store)
 	int result;
 
 	store->kept = NULL;
-	for (enum region_area area = REGION_INDEX; area <= REGION_EXTENTS_1; area++)
+	for (enum region_area area = REGION_INDEX; area <= REGION_FRUGAL; area++)
 		region_decommit(store->region, area);
 	result = region_reset(store->region);
 	if (result == FS_OK)
@@ -126,12 +127,12 @@ static int attach_parts(struct store *store, const struct seg_info *info, const 
 
 	if (result != FS_OK)
 		return result;
-	sequences = mem_zalloc(info->segments * sizeof(*sequences));
+	sequences = bins_sequences(store, info->segments);
 	if (!sequences)
 		return FS_ENOMEM;
-	for (uint32_t s = 0; s < info->segments; s++)
-		sequences[s] = seg_sequence(store->segments, s);
-	result = fidx_attach(&store->index, index, store->region, sequences, info->segment_bytes);
+	result = fidx_attach(&store->index, index, store->region, sequences + info->segments, info->segment_bytes);
+	if (result == FS_OK && store->config.index == STORE_INDEX_FRUGAL)
+		result = frugal_attach(&store->frugal, &store->frugal_config, store->region, sequences);
 	mem_free(sequences);
 	return result;
 }
@@ -153,6 +154,8 @@ enum restart attach_load(struct store *store, const struct fidx_config *index)
 	if (result == FS_OK)
 		result = attach_parts(store, &info, index);
 	if (result != FS_OK) {
+		fidx_destroy(store->index);
+		store->index = NULL;
 		restart_tell(store,
 			     result == FS_EINVAL   ? STORE_START_OPTIONS
 			     : result == FS_ENOMEM ? STORE_START_MEMORY
@@ -163,6 +166,7 @@ enum restart attach_load(struct store *store, const struct fidx_config *index)
 	if (!seg_file_is_whole(store->segments)) {
 		fidx_destroy(store->index);
 		store->index = NULL;
+		bins_destroy(store);
 		restart_tell(store, STORE_START_TRUNCATED, "");
 		return RESTART_COLD;
 	}
@@ -194,13 +198,15 @@ static void fill_kept(struct store *store, const struct seg_info *info)
 	kept_alive(store);
 }
 
-/* Finishes what the killed process had begun. A segment that the index doesn't have as open was never committed, or is
+/* Finishes what the killed process had begun. A segment that no index has as open was never committed, or is
    reclaimed all but the row. */
 static void attach_repair(struct store *store, const struct seg_info *info)
 {
 	fidx_repair(store->index);
+	if (store->frugal)
+		frugal_repair(store->frugal);
 	for (uint32_t s = 0; s < info->segments; s++)
-		if (seg_sequence(store->segments, s) != 0 && !fidx_segment_is_open(store->index, s))
+		if (seg_sequence(store->segments, s) != 0 && !segment_is_open(store, s))
 			seg_drop(store->segments, s);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Questions to the index about a key, or about a record on flash. */
+#include "segments/bins.h"
 #include "server/store/state/state.h"
 
 bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
@@ -8,6 +9,32 @@ bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx
 	*matches = fidx_lookup(store->index, key, match);
 	*has_extent = fidx_extent_find(store->index, key, extent);
 	return *matches > 0 || *has_extent;
+}
+
+bool bins_kill(struct store *store, uint64_t hash, bool written)
+{
+	struct frugal_key key;
+	bool killed;
+
+	frugal_key_of(store->frugal, hash, &key);
+	killed = frugal_kill(store->frugal, &key, written);
+	if (killed && frugal_is_crowded(store->frugal) && !atomic_exchange(&store->kills_told, true))
+		store->wake(store);
+	return killed;
+}
+
+bool segment_is_open(const struct store *store, uint32_t segment)
+{
+	uint64_t sequence = seg_sequence(store->segments, segment);
+
+	switch (seg_kind_of(store->segments, segment)) {
+	case SEG_BINS:
+		return store->frugal && frugal_is_open(store->frugal, segment, sequence);
+	case SEG_CHAIN:
+		return store->frugal && frugal_has_chain_in(store->frugal, segment, sequence);
+	default:
+		return fidx_segment_is_open(store->index, segment);
+	}
 }
 
 /* Is there a slot of the key whose function leads to this offset? Fills match. */

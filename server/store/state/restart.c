@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "server/store/state/bins.h"
 #include "server/store/state/id_times.h"
 #include "server/store/state/ids.h"
 #include "server/store/state/ids_note.h"
@@ -38,14 +39,14 @@ static const struct {
 	[STORE_START_BOOT] = { "boot", "cold: the machine was booted since the stop" },
 	[STORE_START_CLOCK] = { "clock", "cold: the clock was set back since the stop" },
 	[STORE_START_DOWNTIME] = { "downtime", "cold: the stop was longer ago than --restart-max-downtime" },
-	[STORE_START_OPTIONS] = { "options", "cold: --tag-bits or --clock-mode has changed" },
+	[STORE_START_OPTIONS] = { "options", "cold: --index, --tag-bits or --clock-mode has changed" },
 	[STORE_START_MEMORY] = { "memory", "cold: the index needs more memory than -m leaves" },
 	[STORE_START_TRUNCATED] = { "truncated", "cold: the end of the flash file was cut off" },
 	[STORE_START_ATTACHED] = { "attached", "warm: by the region that the last run has left" },
 	[STORE_START_REGION_NONE] = { "region_none", "cold: --region-dir has no region of the last run" },
 	[STORE_START_REGION_VERSION] = { "region_version", "cold: the region has another format version" },
 	[STORE_START_REGION_LAYOUT] = { "region_layout",
-					"cold: the region has other sizes: flash, segments or -m have changed" },
+					"cold: the region has other sizes: --index, flash, segments or -m have changed" },
 	[STORE_START_REGION_COPY] = { "region_copy", "cold: the region is a copy" },
 	[STORE_START_REGION_DAMAGED] = { "region_damaged", "cold: the region is damaged" },
 	[STORE_START_REGION_OTHER_FLASH] = { "region_other_flash", "cold: the region belongs to another flash" },
@@ -174,6 +175,8 @@ static bool judge_head(struct store *store, const struct seg_info *info, const s
 		restart_tell(store, STORE_START_BOOT, "");
 	else if (saved->flush_cas >= info->cas_end || saved->flush_at > UINT32_MAX)
 		restart_tell(store, STORE_START_DAMAGED, "");
+	else if (saved->index_kind != (uint64_t)store->config.index)
+		restart_tell(store, STORE_START_OPTIONS, "");
 	else
 		restart_judge_downtime(store, saved->stopped_us, saved->origin_us);
 	return store->start == STORE_START_WARM;
@@ -212,12 +215,14 @@ static int load_parts(struct store *store, const struct seg_info *info, struct p
 
 	if (result != FS_OK)
 		return result;
-	sequences = mem_zalloc(info->segments * sizeof(*sequences));
+	sequences = bins_sequences(store, info->segments);
 	if (!sequences)
 		return FS_ENOMEM;
-	for (uint32_t s = 0; s < info->segments; s++)
-		sequences[s] = seg_sequence(store->segments, s);
-	result = fidx_load(store->index, sequences, info->segment_bytes, reader);
+	result = fidx_load(store->index, sequences + info->segments, info->segment_bytes, reader);
+	if (result == FS_OK && store->frugal) {
+		bins_empty(store);
+		result = frugal_load(&store->frugal, &store->frugal_config, store->region, sequences, reader);
+	}
 	if (result == FS_OK)
 		result = parts_next(reader, PARTS_END, 0, &length);
 	mem_free(sequences);
@@ -365,6 +370,7 @@ static int save_parts(struct store *store, const char *path)
 	saved.origin_us = store->origin_us;
 	saved.flush_cas = atomic_load(&store->flush_cas);
 	saved.flush_at = atomic_load(&store->flush_at);
+	saved.index_kind = store->config.index;
 	if (!restart_boot_id(store, saved.boot_id))
 		return FS_ESYS;
 	result = parts_create(&writer, path);
@@ -373,6 +379,8 @@ static int save_parts(struct store *store, const char *path)
 	parts_put(writer, PARTS_STORE, 0, &saved, sizeof(saved));
 	seg_save(store->segments, writer);
 	fidx_save(store->index, writer);
+	if (store->frugal)
+		frugal_save(store->frugal, writer);
 	return parts_finish(writer);
 }
 
@@ -399,7 +407,12 @@ bool store_save(struct store *store)
 	state_path(store, path);
 	losses_settle(store); /* it may raise the epoch, which the file names */
 	recount_finish(store);
-	result = seg_offline(store->segments) ? FS_EOFFLINE : save_parts(store, path);
+	result = seg_offline(store->segments) ? FS_EOFFLINE : FS_OK;
+	/* Twice: kills that a process which was killed has left may count as those of the present epoch. */
+	for (unsigned tries = 0; tries < 2 && result == FS_OK && store->frugal; tries++)
+		result = frugal_take_kills(store->frugal);
+	if (result == FS_OK)
+		result = save_parts(store, path);
 	if (result == FS_OK)
 		result = seg_end_clean(store->segments);
 	if (result != FS_OK) {

@@ -42,6 +42,7 @@ struct saved_store {
 	uint64_t stopped_us, origin_us; /* stopped_us: as of restart_served_us */
 	uint64_t flush_cas;
 	uint64_t flush_at; /* the store's second of a pending flush_all, 0: none */
+	uint64_t index_kind; /* enum store_index */
 };
 
 enum restart {

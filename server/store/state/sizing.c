@@ -16,6 +16,13 @@
 #define SEGMENT_MIB (1ull << 20)
 #define BUCKET_BYTES (FIDX_BUCKET_SLOTS * sizeof(uint32_t))
 #define EXTENTS_MOST (1u << 26)
+/* Of the frugal index: */
+#define COLUMNS_WANTED 1024u /* segments: with more of them, chain records have more to search */
+#define FRUGAL_SEGMENT_SHARE 16u /* of -m: the largest segment for the sake of fewer columns */
+#define KEYS_LEAST 1024u /* of a partition: a column has about one, and its chain record fills a page */
+#define KEYS_MOST 4096u
+#define FRUGAL_OBJECT_BYTES 3u /* of the frugal index for an object: column, prefilter and kills */
+#define SLOT_OBJECT_BYTES (64u << 10) /* a guess, for the first table of the larger objects */
 
 static uint64_t whole_pages(uint64_t bytes)
 {
@@ -31,12 +38,22 @@ static uint64_t sizing_segments_wanted(uint64_t memory)
 	return most < SEGMENTS_WANTED_MAX ? most : SEGMENTS_WANTED_MAX;
 }
 
+/* Segments of this size make as few columns as are wanted, if -m has room for them. */
+static uint64_t sizing_frugal_segment(uint64_t flash, uint64_t memory)
+{
+	uint64_t wanted = flash / COLUMNS_WANTED, most = memory / FRUGAL_SEGMENT_SHARE;
+
+	return wanted < most ? wanted : most;
+}
+
 /* 512 MiB, or smaller for small set-ups: free memory and candidates are counted in segments, and 1/32 of -m leaves DRAM
    to its objects (DECISIONS.md). At least 1 MiB, or 1/16 of -m. */
-static uint64_t sizing_default_segment(uint64_t flash, uint64_t memory)
+static uint64_t sizing_default_segment(uint64_t flash, uint64_t memory, bool frugal)
 {
 	uint64_t size = memory / 32 < SEG_MAX_BYTES ? memory / 32 : SEG_MAX_BYTES;
 
+	if (frugal && size < sizing_frugal_segment(flash, memory))
+		size = sizing_frugal_segment(flash, memory);
 	if (size < SEGMENT_MIB)
 		size = memory / 16 < SEGMENT_MIB ? memory / 16 : SEGMENT_MIB;
 	if (size < flash / sizing_segments_wanted(memory))
@@ -57,19 +74,32 @@ static uint64_t sizing_buckets(uint64_t flash, uint64_t object_bytes)
 	return slots / FIDX_BUCKET_SLOTS + 2;
 }
 
-static uint64_t sizing_memory_for_all(uint64_t flash, uint32_t object_bytes)
+static uint64_t sizing_memory_for_all(uint64_t flash, const struct store_config *config)
 {
-	uint64_t index = sizing_buckets(flash, object_bytes) * BUCKET_BYTES;
+	uint32_t object_bytes = config->flash_object_bytes;
+	uint64_t index = config->index == STORE_INDEX_FRUGAL ? flash / object_bytes * FRUGAL_OBJECT_BYTES
+							     : sizing_buckets(flash, object_bytes) * BUCKET_BYTES;
 	uint64_t segment = flash / SEGMENTS_WANTED_MAX < SEGMENT_MIB ? SEGMENT_MIB : flash / SEGMENTS_WANTED_MAX;
 
 	return 2 * index > 4 * segment ? 2 * index : 4 * segment;
+}
+
+/* So many partitions that each column has about one key of each. */
+static uint32_t sizing_partitions(const struct store_config *config, const struct sizing *out)
+{
+	uint64_t objects = out->flash_used / config->flash_object_bytes;
+	uint64_t keys = out->segments < KEYS_LEAST ? KEYS_LEAST : out->segments > KEYS_MOST ? KEYS_MOST : out->segments;
+	uint64_t partitions = objects / keys;
+
+	return partitions < 1 ? 1 : partitions > FRUGAL_PARTITIONS_MOST ? FRUGAL_PARTITIONS_MOST : (uint32_t)partitions;
 }
 
 /* The first table is a guess, a quarter of -m at the most, because the index can grow. The smallest possible objects
    determine the largest table. */
 static void sizing_index(const struct store_config *config, struct sizing *out)
 {
-	uint64_t first = sizing_buckets(out->flash_used, config->flash_object_bytes);
+	bool frugal = config->index == STORE_INDEX_FRUGAL;
+	uint64_t first = sizing_buckets(out->flash_used, frugal ? SLOT_OBJECT_BYTES : config->flash_object_bytes);
 	uint64_t quarter = config->memory_bytes / 4 / BUCKET_BYTES;
 	uint64_t most = sizing_buckets(out->flash_used, seg_record_length(1, 0));
 	uint64_t large = out->flash_used / out->slot_record_bytes;
@@ -77,7 +107,8 @@ static void sizing_index(const struct store_config *config, struct sizing *out)
 	out->buckets = first < quarter ? first : quarter;
 	out->buckets_most = most > UINT32_MAX ? UINT32_MAX : most < out->buckets ? out->buckets : most;
 	out->extents_most = large > EXTENTS_MOST ? EXTENTS_MOST : (uint32_t)large + 64;
-	out->memory_for_all = sizing_memory_for_all(out->flash_given, config->flash_object_bytes);
+	out->memory_for_all = sizing_memory_for_all(out->flash_given, config);
+	out->partitions = frugal ? sizing_partitions(config, out) : 0;
 }
 
 static int sizing_flash_given(const struct store_config *config, uint64_t *bytes, char reason[256])
@@ -127,7 +158,8 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 	if (out->flash_used > served)
 		out->flash_used = served;
 	out->segment_bytes = config->segment_bytes ? whole_pages(config->segment_bytes)
-						   : sizing_default_segment(out->flash_used, memory);
+						   : sizing_default_segment(out->flash_used, memory,
+									    config->index == STORE_INDEX_FRUGAL);
 	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES ||
 	    out->segment_bytes > memory / 4) {
 		snprintf(reason, 256,

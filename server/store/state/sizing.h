@@ -16,6 +16,7 @@ struct sizing {
 	uint64_t buckets, buckets_most; /* of the index's first table; of the largest that it may ever need */
 	uint64_t memory_for_all; /* the -m whose half is an index for all of the flash, by --flash-object-size */
 	uint32_t segments, extents_most;
+	uint32_t partitions; /* of the frugal index */
 	bool crossings; /* do the segments' crossing maps pay? */
 };
 

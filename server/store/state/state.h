@@ -21,6 +21,7 @@
 #include "base/metrics/counters.h"
 #include "base/region.h"
 #include "base/rng.h"
+#include "flashindex/frugal/frugal.h"
 #include "server/store/state/changed.h"
 #include "server/store/state/window.h"
 #include "server/store/store.h"
@@ -148,6 +149,12 @@ struct store {
 	enum region_found region_found; /* of the file in --region-dir; NONE without */
 	struct kept *kept; /* attach.h: in the region. NULL without flash */
 	struct fidx *index; /* NULL without flash, as is segments */
+	struct frugal *frugal; /* of small objects on flash: bins.h. NULL without --index=frugal, and without flash */
+	struct frugal_config frugal_config;
+	struct bins_reads *bins_reads; /* of each segment: bins.c. NULL without frugal */
+	_Atomic uint64_t bins_reads_bytes; /* the cleaner writes it */
+	_Atomic bool
+		kills_told; /* the cleaner was told that the table of kills is crowded, and hasn't come round yet */
 	struct segments *segments;
 	struct clf *classifier; /* NULL without flash */
 	struct losses *losses; /* losses.h; NULL without --journal=sync */
@@ -164,6 +171,7 @@ struct store {
 	enum store_start start; /* restart.c fills in both */
 	char start_text[192];
 	uint64_t load_us; /* how long restart_load took for a warm start; restart.c's own */
+	uint32_t small_max; /* bytes of the longest record of GROUP_SMALL */
 	unsigned tag_bits;
 	_Atomic unsigned filter_bits; /* for each key in the next segment's filter; the cleaner writes it */
 	uint64_t segment_bytes;
@@ -330,12 +338,37 @@ static inline uint32_t store_ttl(uint32_t expiry, uint32_t now_seconds)
 	return expiry > now_seconds ? expiry - now_seconds : 0;
 }
 
+/* Returns when each stripe was held once since the call: what a thread has read under one before, it doesn't use any more. Any
+   thread without a stripe. */
+static inline void store_pass_stripes(struct store *store)
+{
+	for (uint32_t n = 0; n < store->stripe_count; n++) {
+		lock_acquire(&store->stripes[n].lock);
+		lock_release(&store->stripes[n].lock);
+	}
+}
+
 /* ---- on_flash.c: the index about a key or a record ------------------------------------------------- */
 
-/* Is there anything on flash that may be this key's? Fills match, which has room for FIDX_MAX_MATCHES, and extent. No
+/* Is there a slot or an extent that may be this key's? Fills match, which has room for FIDX_MAX_MATCHES, and extent. No
    I/O. For a decision the stripe is held; else the answer may be out of date. */
 bool flash_may_hold(struct store *store, const struct fidx_key *key, struct fidx_match *match, unsigned *matches,
 		    struct fidx_extent *extent, bool *has_extent);
+/* May a record of this key lie in a segment of bins? The stripe is held. */
+static inline bool bins_may_hold(const struct store *store, uint64_t hash)
+{
+	struct frugal_key key;
+
+	if (__builtin_expect(!store->frugal, 1))
+		return false;
+	frugal_key_of(store->frugal, hash, &key);
+	return frugal_may_hold(store->frugal, &key);
+}
+/* Lets nothing in segments of bins count as the key's any more, with a frugal index. written: as in frugal_kill. Returns whether
+   something may have counted. The stripe is held. */
+bool bins_kill(struct store *store, uint64_t hash, bool written);
+/* Does an index, or the chain, have that LIVE segment? The cleaner, or before other threads run. */
+FS_MUST_CHECK bool segment_is_open(const struct store *store, uint32_t segment);
 /* Is the record at this offset of a segment live: does a slot or extent lead to it? Fills match as fidx_find does; for
    an extent it fills all fields but the function. No I/O. Any thread that has the segment pinned, and the cleaner. */
 FS_MUST_CHECK bool record_is_live(struct store *store, uint32_t segment, uint64_t sequence, const struct fidx_key *key,

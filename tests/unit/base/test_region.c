@@ -52,7 +52,7 @@ static void an_area_that_may_have_nothing_is_null(void **state)
 
 static void areas_are_aligned_zeroed_and_apart(void **state)
 {
-	uint64_t most[REGION_AREAS] = { 1, 100, 4096, 4096, 65, 1, 5000000, 12 };
+	uint64_t most[REGION_AREAS] = { 1, 100, 4096, 4096, 65, 1, 5000000, 12, 3 };
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct region *region;
 
@@ -68,7 +68,7 @@ static void areas_are_aligned_zeroed_and_apart(void **state)
 			assert_int_equal(area[i], 0);
 		memset(area, a + 1, most[a]);
 	}
-	assert_in_range(region_bytes(region), 5000000 + 7 * page, 5000000 + 8 * page);
+	assert_in_range(region_bytes(region), 5000000 + 8 * page, 5000000 + 9 * page);
 	for (int a = 0; a < REGION_AREAS; a++) {
 		const unsigned char *area = region_area(region, (enum region_area)a);
 
@@ -120,6 +120,47 @@ static void an_area_without_memory_reads_as_zeros(void **state)
 	region_destroy(region);
 }
 
+static void parts_beyond_the_area_are_refused(void **state)
+{
+	uint64_t most[REGION_AREAS] = { [REGION_FRUGAL] = 40960 };
+	struct region *region;
+
+	(void)state;
+	assert_int_equal(region_create(&region, most), FS_OK);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 0, 45056), FS_ERANGE);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 40960, 4096), FS_ERANGE);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, UINT64_MAX - 4095, 4096), FS_ERANGE);
+	assert_int_equal(region_bytes(region), 0);
+	region_destroy(region);
+}
+
+static void parts_come_and_go_by_themselves(void **state)
+{
+	uint64_t most[REGION_AREAS] = { [REGION_FRUGAL] = 1 << 20 };
+	struct region *region;
+	unsigned char *area;
+
+	(void)state;
+	assert_int_equal(region_create(&region, most), FS_OK);
+	assert_int_equal(region_unit(region), 4096);
+	area = region_area(region, REGION_FRUGAL);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 8192, 8192), FS_OK);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 40960, 4096), FS_OK);
+	assert_int_equal(region_bytes(region), 12288);
+	assert_true(region_untouched(region) <= 12288);
+	memset(area + 8192, 1, 8192);
+	memset(area + 40960, 2, 4096);
+	assert_int_equal(region_untouched(region), 0);
+	region_decommit_part(region, REGION_FRUGAL, 8192, 8192);
+	assert_int_equal(region_bytes(region), 4096);
+	assert_int_equal(area[40960], 2);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 8192, 4096), FS_OK);
+	assert_int_equal(area[8192], 0);
+	region_drop_part(region, REGION_FRUGAL, 16384, 4096); /* nothing was left there */
+	assert_int_equal(region_bytes(region), 8192);
+	region_destroy(region);
+}
+
 static void an_area_that_is_refused_stays_as_it_was(void **state)
 {
 	const uint64_t most[REGION_AREAS] = { [REGION_TABLE_1] = 1 << 20 };
@@ -152,7 +193,9 @@ int main(void)
 		cmocka_unit_test(more_than_there_is_fails),
 		cmocka_unit_test(an_area_gets_no_more_than_its_most),
 		cmocka_unit_test(an_area_that_is_refused_stays_as_it_was),
+		cmocka_unit_test(parts_beyond_the_area_are_refused),
 		cmocka_unit_test(an_area_that_may_have_nothing_is_null),
+		cmocka_unit_test(parts_come_and_go_by_themselves),
 		cmocka_unit_test(areas_are_aligned_zeroed_and_apart),
 		cmocka_unit_test(an_area_grows_where_it_is),
 		cmocka_unit_test(an_area_without_memory_reads_as_zeros),

@@ -14,7 +14,7 @@
 
 #define MANY (3u << 20)
 
-static const uint64_t most[REGION_AREAS] = { 100, 5000, 4096, MANY, MANY };
+static const uint64_t most[REGION_AREAS] = { 100, 5000, 4096, MANY, MANY, [REGION_FRUGAL] = MANY };
 static char folder[64], path[100], reason[256];
 
 static int begin(void **state)
@@ -163,6 +163,53 @@ static void an_area_given_back_reads_as_zeros(void **state)
 	region_destroy(open_as(REGION_FOUND_NONE, most));
 }
 
+/* A part that a process has left is there for the next one; between parts the file has holes. */
+static void parts_outlive_the_process(void **state)
+{
+	struct region *region = open_new();
+	uint64_t before = blocks();
+	unsigned char *area = region_area(region, REGION_FRUGAL);
+	enum region_found found;
+
+	(void)state;
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 4096, 8192), FS_OK);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 40960, 4096), FS_OK);
+	memset(area + 4096, 3, 8192);
+	memset(area + 40960, 4, 4096);
+	assert_int_equal(blocks(), before + 12288);
+	assert_int_equal(region_shared(region), 12288);
+	region_decommit_part(region, REGION_FRUGAL, 40960, 4096);
+	assert_int_equal(blocks(), before + 8192);
+	fault_arm(FAULT_region_full, FAULT_ALWAYS, 0);
+#ifdef FS_FAULTS
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 40960, 4096), FS_ENOMEM);
+#endif
+	fault_disarm_all();
+	region_destroy(region);
+
+	assert_int_equal(region_look(&region, most, folder, "file", &found, reason), FS_OK);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 4096, 8192), FS_OK);
+	area = region_area(region, REGION_FRUGAL);
+	assert_int_equal(area[4096] + area[12287], 6);
+	memset(area + 4096, 9, 8192); /* a copy of its own */
+	region_destroy(region);
+
+	region = open_as(REGION_FOUND_SAME, most);
+	area = region_area(region, REGION_FRUGAL);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 4096, 4096), FS_OK);
+	assert_int_equal(area[4096] + area[8191], 6);
+	region_drop_part(region, REGION_FRUGAL, 8192, 4096); /* left over */
+	assert_int_equal(blocks(), before + 4096);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 8192, 4096), FS_OK);
+	assert_int_equal(area[8192], 0);
+	assert_int_equal(region_bytes(region), 8192);
+	assert_int_equal(region_reset(region), FS_OK);
+	assert_int_equal(region_bytes(region), 0);
+	assert_int_equal(region_commit_part(region, REGION_FRUGAL, 4096, 4096), FS_OK);
+	assert_int_equal(area[4096], 0);
+	region_destroy(region);
+}
+
 static void other_files_are_told_apart(void **state)
 {
 	uint64_t more[REGION_AREAS];
@@ -304,6 +351,7 @@ int main(void)
 		TEST(an_area_s_memory_is_there_when_it_is_committed),
 		TEST(memory_that_is_there_is_not_allocated_again),
 		TEST(an_area_given_back_reads_as_zeros),
+		TEST(parts_outlive_the_process),
 		TEST(other_files_are_told_apart),
 		TEST(a_file_gets_another_name),
 		TEST(too_little_room_is_told),

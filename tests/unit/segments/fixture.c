@@ -83,7 +83,7 @@ void assert_is_object(const struct object *object, const struct seg_record *reco
 	assert_int_equal(record->cas, object->number + 1);
 	assert_int_equal(record->client_flags, (uint32_t)(object->number * 3));
 	assert_int_equal(record->expiry, (uint32_t)(object->number * 5));
-	assert_int_equal(record->item_flags, object->number % 32);
+	assert_int_equal(record->item_flags, object->number % 16);
 	for (unsigned i = 0; i < sizeof(record->features); i++)
 		assert_int_equal(record->features[i], (uint8_t)(object->number + i));
 	mem_free(value);
@@ -151,7 +151,7 @@ static void hand_out(void *context, uint32_t n, struct seg_record *out)
 		.value = batch->value,
 		.key_length = object->key_length,
 		.value_length = object->value_length,
-		.item_flags = (uint8_t)(object->number % 32),
+		.item_flags = (uint8_t)(object->number % 16),
 		.client_flags = (uint32_t)(object->number * 3),
 		.expiry = (uint32_t)(object->number * 5),
 		.cas = object->number + 1,
@@ -192,6 +192,28 @@ int batch_write(struct batch *batch, struct flash *flash, uint32_t *segment)
 		assert_int_equal(written, flash->config.segment_bytes);
 		assert_int_equal(batch->paced, written);
 	}
+	return rc;
+}
+
+uint64_t object_x(const struct segments *seg, const struct object *object)
+{
+	uint64_t hash = hash64(object->key, object->key_length, seg->super.hash_seed);
+
+	return mix64(hash ^ 0xb10057e0e5a11ba5ull);
+}
+
+int batch_write_bins(struct batch *batch, struct flash *flash, uint32_t *segment)
+{
+	enum seg_state state;
+	uint64_t written;
+	int rc = seg_next(flash->seg, segment, &state);
+
+	for (uint32_t i = 0; i < batch->count; i++)
+		batch->candidates[i].place = object_x(flash->seg, batch->candidates[i].item);
+	if (rc == FS_OK)
+		rc = seg_plan_bins(flash->seg, batch->candidates, batch->count, &batch->plan);
+	if (rc == FS_OK)
+		rc = seg_write(flash->seg, *segment, &batch->plan, NULL, 0, &batch_ops, batch, &written);
 	return rc;
 }
 

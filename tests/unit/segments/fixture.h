@@ -62,6 +62,10 @@ uint64_t filter_bytes(void *context, uint64_t n);
 int batch_plan(struct batch *batch, const struct segments *seg, enum seg_placement placement);
 /* Plans and writes into the next segment. */
 int batch_write(struct batch *batch, struct flash *flash, uint32_t *segment);
+/* Plans a segment of bins and writes it into the next segment; places are as FORMAT.md says. */
+int batch_write_bins(struct batch *batch, struct flash *flash, uint32_t *segment);
+/* x of a key on that flash. */
+uint64_t object_x(const struct segments *seg, const struct object *object);
 const struct object *batch_placed(const struct batch *batch, uint32_t n);
 extern const struct seg_writer_ops batch_ops;
 

@@ -144,16 +144,20 @@ def keyed(data, secret):
     return middle_hash(data, secret, 0) if len(data) <= 240 else long_hash(data, secret)
 
 
-def checksum(data):
+def seeded(data, seed):
     if len(data) <= 16:
-        return short_hash(data, DEFAULT_SECRET, SUM_SEED)
+        return short_hash(data, DEFAULT_SECRET, seed)
     if len(data) <= 240:
-        return middle_hash(data, DEFAULT_SECRET, SUM_SEED)
+        return middle_hash(data, DEFAULT_SECRET, seed)
     secret = b""
     for i in range(0, 192, 16):
-        secret += struct.pack("<Q", u64(DEFAULT_SECRET, i) + SUM_SEED & MASK)
-        secret += struct.pack("<Q", u64(DEFAULT_SECRET, i + 8) - SUM_SEED & MASK)
+        secret += struct.pack("<Q", u64(DEFAULT_SECRET, i) + seed & MASK)
+        secret += struct.pack("<Q", u64(DEFAULT_SECRET, i + 8) - seed & MASK)
     return long_hash(data, secret)
+
+
+def checksum(data):
+    return seeded(data, SUM_SEED)
 
 
 # ---- the format -------------------------------------------------------------------------------
@@ -181,12 +185,15 @@ def position(place, function, sequence, data_bytes, granule, functions):
     return start + reduce(mix(key + (function + 1) * golden & MASK), end - start)
 
 
-def valid(page, magic, size):
+BINS, CHAIN = 1, 2
+
+
+def valid(page, magic, size, features=(0,)):
     return (
         page[:8] == magic
         and u32(page, 8) == 1
         and u32(page, 12) == size
-        and u64(page, 32) == 0
+        and u64(page, 32) in features
         and u64(page, size - 8) == checksum(page[: size - 8])
     )
 
@@ -231,18 +238,76 @@ def print_record(segment, offset, sequence, secret, extent):
     whole = struct.pack("<4Q", sequence, offset, keyed(head, secret), keyed(value, secret))
     if keyed(whole, secret) & 0xFFFFFFFF != check:
         print("bad record %d" % offset)
-        return
+        return None
+    if key[:4] in (b"FLCO", b"FLCH"):
+        return key, value
     print(
         "%s %d %s %d %016x cas %d flags %d expiry %d item %d features %s"
         % ("extent" if extent else "record", offset, key.decode("latin-1"), value_length,
-           checksum(value), cas, client_flags, expiry, lengths >> 27,
+           checksum(value), cas, client_flags, expiry, lengths >> 27 & 15,
            segment[offset + 25 : offset + 32].hex())
     )
+    return key, value
 
 
-def print_segment(segment, number, uuid, secret):
+def record_end(segment, offset):
+    return offset + 32 + segment[offset + 24] + (u32(segment, offset + 4) & 0x7FFFFFF)
+
+
+def check_bins(segment, found, data_offset, bin_bytes, bins, granule, hash_seed):
+    """Is each record in its key's bin, behind the one before, with the last one marked, and zeros up to the end?"""
+    per_bin = [[] for _ in range(bins)]
+    for offset, key in found:
+        x = mix(seeded(key, hash_seed) ^ 0xB10057E0E5A11BA5)
+        if (offset - data_offset) // bin_bytes != reduce(x, bins):
+            print("bad bin of record %d" % offset)
+        per_bin[(offset - data_offset) // bin_bytes].append(offset)
+    for number, records in enumerate(per_bin):
+        at = data_offset + number * bin_bytes
+        end = at + bin_bytes
+        for offset in records:
+            if offset != (at + granule - 1) // granule * granule:
+                print("bad gap before record %d" % offset)
+            at = record_end(segment, offset)
+            if at > end or u32(segment, offset + 4) >> 31 != (offset == records[-1]):
+                print("bad end or mark of record %d" % offset)
+        if any(segment[at:end]):
+            print("bad bytes behind the records of bin %d" % number)
+
+
+def print_columns(offset, key, value):
+    if len(value) != 24 * u32(key, 4):
+        print("bad columns %d" % offset)
+        return
+    columns = (struct.unpack_from("<QIIQ", value, at) for at in range(0, len(value), 24))
+    print("columns %d: %s" % (offset, ", ".join(
+        "sequence %d segment %d records %d bytes %d" % column for column in columns)))
+
+
+def print_partition(offset, key, value):
+    version, columns, fingerprints, kills = struct.unpack_from("<4I", value)
+    words = (fingerprints + columns + 63) // 64
+    bits = int.from_bytes(value[16 : 16 + 8 * words], "little")
+    at = 16 + 8 * words
+    lists = [[]]
+    for bit in range(fingerprints + columns):
+        if bits >> bit & 1:
+            lists.append([])
+        else:
+            lists[-1].append(struct.unpack_from("<H", value, at)[0])
+            at += 2
+    at = (at + 7) // 8 * 8
+    who = struct.unpack_from("<%dI" % kills, value, at)
+    where = struct.unpack_from("<%dH" % kills, value, at + 4 * kills)
+    if version != 1 or len(lists) != columns + 1 or lists[-1] or at + 6 * kills != len(value):
+        print("bad partition %d" % offset)
+        return
+    print("partition %d %d: %s kills %s" % (offset, u32(key, 4), lists[:-1], list(zip(who, where))))
+
+
+def print_segment(segment, number, uuid, secret, hash_seed):
     header, tail = segment[:PAGE], segment[-128:]
-    if not valid(header, b"FLSHSEGM", PAGE) or header[40:56] != uuid or u32(header, 64) != number:
+    if not valid(header, b"FLSHSEGM", PAGE, (0, BINS, CHAIN)) or header[40:56] != uuid or u32(header, 64) != number:
         print("bad header of segment %d" % number)
         return
     sequence = u64(header, 56)
@@ -259,12 +324,23 @@ def print_segment(segment, number, uuid, secret):
     if checksum(listing) != u64(tail, 88) or checksum(blooms) != u64(tail, 104):
         print("bad list or filter of segment %d" % number)
         return
+    feature, bin_bytes = u64(header, 32), u32(header, 164)
+    bins = u64(header, 104) // bin_bytes if feature == BINS else 0
     print(
-        "segment %d sequence %d objects %d extents %d granule %d L %d filter %d"
-        % (number, sequence, count, extents, granule, longest, len(blooms))
+        "segment %d sequence %d objects %d extents %d granule %d L %d filter %d%s"
+        % (number, sequence, count, extents, granule, longest, len(blooms),
+           (" bins %d of %d" % (bins, bin_bytes)) if feature == BINS else " chain" if feature == CHAIN else "")
     )
+    found = []
     for n, offset in enumerate(offsets(listing, count, extents, data_offset, granule)):
-        print_record(segment, offset, sequence, secret, n < extents)
+        record = print_record(segment, offset, sequence, secret, n < extents)
+        if record is None:
+            continue
+        found.append((offset, record[0]))
+        if feature == CHAIN:
+            (print_columns if record[0][:4] == b"FLCO" else print_partition)(offset, *record)
+    if feature == BINS:
+        check_bins(segment, found, data_offset, bin_bytes, bins, granule, hash_seed)
 
 
 def main():
@@ -282,7 +358,7 @@ def main():
         segment = image[65536 + number * size : 65536 + (number + 1) * size]
         if segment.count(0) == len(segment):
             continue
-        print_segment(segment, number, sup[48:64], sup[64:256])
+        print_segment(segment, number, sup[48:64], sup[64:256], u64(sup, 256))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@
 #include "tests/unit/segments/fixture.h"
 
 #define SEGMENT (64u << 10)
-#define BYTES (LAYOUT_SUPER_BYTES + 2 * SEGMENT)
+#define SEGMENTS 4u
+#define BYTES (LAYOUT_SUPER_BYTES + SEGMENTS * SEGMENT)
 #define ROW 32u
 #define WRITTEN_S 1700000000u
 
@@ -49,23 +50,93 @@ static void fix_super(struct layout_super *super)
 	super->cas_end = 1000;
 }
 
-/* Two segments: one with a filter and extents, one with slots alone. */
-static uint8_t *make_image(struct batch batches[2])
+/* ---- a chain --------------------------------------------------------------------------------- */
+
+/* A record of columns, and one of partition 7, which has fingerprints 0x1111 and 0x2222 in column 0, 0x3333 in column 1, and a
+   kill in column 0. */
+static const struct seg_record chain_records[] = {
+	{ .key = "FLCO\x02\0\0",
+	  .key_length = 8,
+	  .value_length = 48,
+	  .value = "\x03\0\0\0\0\0\0\0"
+		   "\x02\0\0\0"
+		   "\x28\0\0\0"
+		   "\x10\x27\0\0\0\0\0\0"
+		   "\x02\0\0\0\0\0\0\0"
+		   "\x01\0\0\0"
+		   "\x14\0\0\0"
+		   "\x88\x13\0\0\0\0\0\0" },
+	{ .key = "FLCH\x07\0\0",
+	  .key_length = 8,
+	  .value_length = 38,
+	  .value = "\x01\0\0\0"
+		   "\x02\0\0\0"
+		   "\x03\0\0\0"
+		   "\x01\0\0\0"
+		   "\x14\0\0\0\0\0\0\0"
+		   "\x11\x11\x22\x22\x33\x33\0\0"
+		   "\x78\x56\x34\x12"
+		   "\0\0" },
+};
+
+static void hand_out_chain(void *context, uint32_t n, struct seg_record *out)
+{
+	(void)context;
+	*out = chain_records[n];
+}
+
+static void no_pace(void *context, uint64_t bytes)
+{
+	(void)context;
+	(void)bytes;
+}
+
+static void write_chain(struct flash *flash)
+{
+	static const struct seg_writer_ops ops = { .record = hand_out_chain, .pace = no_pace };
+	uint32_t lengths[2], segment;
+	enum seg_state state;
+	struct seg_plan plan;
+	uint64_t written;
+
+	for (unsigned i = 0; i < 2; i++)
+		lengths[i] = (uint32_t)seg_record_length(8, chain_records[i].value_length);
+	assert_int_equal(seg_next(flash->seg, &segment, &state), FS_OK);
+	assert_int_equal(seg_plan_chain(flash->seg, lengths, 2, &plan), FS_OK);
+	assert_int_equal(plan.count, 2);
+	assert_int_equal(seg_write(flash->seg, segment, &plan, NULL, 0, &ops, NULL, &written), FS_OK);
+	seg_plan_fini(&plan);
+}
+
+/* What the independent reader is to print of it. */
+static const char *const chain_lines[] = {
+	"segment 3 sequence 4 objects 2 extents 0 granule 8 L 88 filter 0 chain\n",
+	"columns 4096: sequence 3 segment 2 records 40 bytes 10000, sequence 2 segment 1 records 20 bytes 5000\n",
+	"partition 4192 7: [[4369, 8738], [13107]] kills [(305419896, 0)]\n",
+};
+
+/* ---- the image ------------------------------------------------------------------------------- */
+
+/* Segments with a filter and extents, with slots alone, of bins, and of a chain. batches: of the first three. */
+static uint8_t *make_image(struct batch batches[3])
 {
 	uint8_t *memory = ram_memory(BYTES);
 	struct flash flash;
 	uint32_t segment;
 
-	assert_int_equal(flash_open_ram(&flash, 2, SEGMENT, 16, memory), FS_OK);
+	assert_int_equal(flash_open_ram(&flash, SEGMENTS, SEGMENT, 16, memory), FS_OK);
 	fix_super(&flash.seg->super);
 	assert_int_equal(super_store(flash.seg->device, flash.seg->clock, &flash.seg->super), FS_OK);
 	make_objects(&batches[0], 1);
 	assert_int_equal(batch_write(&batches[0], &flash, &segment), FS_OK);
 	batch_make(&batches[1], 100, 20, 0, 100);
 	assert_int_equal(batch_write(&batches[1], &flash, &segment), FS_OK);
+	batch_make(&batches[2], 200, 60, 0, 900);
+	assert_int_equal(batch_write_bins(&batches[2], &flash, &segment), FS_OK);
+	write_chain(&flash);
 	flash_close(&flash);
-	set_time(memory + LAYOUT_SUPER_BYTES);
-	set_time(memory + LAYOUT_SUPER_BYTES + SEGMENT);
+	for (unsigned i = 0; i < SEGMENTS; i++)
+		set_time(memory + LAYOUT_SUPER_BYTES + i * SEGMENT);
 	return memory;
 }
 
@@ -110,7 +181,7 @@ static uint8_t *read_golden(void)
 
 static void the_golden_image_is_still_made(void **state)
 {
-	struct batch batches[2];
+	struct batch batches[3];
 	uint8_t *memory = make_image(batches), *golden;
 
 	(void)state;
@@ -122,8 +193,8 @@ static void the_golden_image_is_still_made(void **state)
 			fail_msg("byte %llu is %02x, golden %02x", (unsigned long long)at, memory[at], golden[at]);
 	mem_free(memory);
 	mem_free(golden);
-	batch_fini(&batches[0]);
-	batch_fini(&batches[1]);
+	for (unsigned i = 0; i < 3; i++)
+		batch_fini(&batches[i]);
 }
 
 struct expected {
@@ -142,16 +213,24 @@ static bool expect_next(void *context, uint64_t offset, bool extent, const struc
 	return true;
 }
 
+static uint8_t kind_of(const struct layout_header *header)
+{
+	enum seg_kind kind;
+
+	assert_true(layout_kind(header, &kind));
+	return (uint8_t)kind;
+}
+
 /* Opened with today's code; the entries are what a later restart will take from the header. */
 static void the_golden_image_is_still_read(void **state)
 {
-	struct batch batches[2];
+	struct batch batches[3];
 	uint8_t *memory = make_image(batches), *golden = read_golden();
 	struct flash flash;
 
 	(void)state;
-	assert_int_equal(flash_open_ram(&flash, 2, SEGMENT, 16, golden), FS_OK);
-	for (uint32_t i = 0; i < 2; i++) {
+	assert_int_equal(flash_open_ram(&flash, SEGMENTS, SEGMENT, 16, golden), FS_OK);
+	for (uint32_t i = 0; i < 3; i++) {
 		struct layout_header header;
 		struct seg_entry *entry = &flash.seg->table->entry[i];
 		struct expected expected = { .batch = &batches[i] };
@@ -167,6 +246,8 @@ static void the_golden_image_is_still_read(void **state)
 			.granule = header.granule,
 			.objects = header.objects,
 			.extents = header.extents,
+			.bin_bytes = header.bin_bytes,
+			.kind = kind_of(&header),
 		};
 		assert_int_equal(seg_walk(flash.seg, i, expect_next, &expected, &visited), FS_OK);
 		assert_int_equal(visited, batches[i].plan.count);
@@ -191,7 +272,7 @@ static void describe(const struct batch *batch, uint32_t n, char *line, size_t s
 		 n < batch->plan.extents ? "extent" : "record", batch->plan.placed[n].offset, object->key,
 		 object->value_length, (unsigned long long)hash64(value, object->value_length, LAYOUT_CHECK_SEED),
 		 (unsigned long long)object->number + 1, (uint32_t)(object->number * 3), (uint32_t)(object->number * 5),
-		 (unsigned)(object->number % 32), features);
+		 (unsigned)(object->number % 16), features);
 	mem_free(value);
 }
 
@@ -206,7 +287,7 @@ static void assert_line(FILE *pipe, const char *expected)
 static void an_independent_reader_finds_the_same(void **state)
 {
 	char image[] = "/tmp/flashield-image-XXXXXX", command[1200], line[600];
-	struct batch batches[2];
+	struct batch batches[3];
 	uint8_t *memory = make_image(batches);
 	int fd = mkstemp(image);
 	FILE *pipe;
@@ -222,14 +303,15 @@ static void an_independent_reader_finds_the_same(void **state)
 	snprintf(command, sizeof(command), "python3 %s %s 2>&1", script_path, image);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
-	assert_line(pipe, "flash a0a1a2a3a4a5a6a7a8a9aaabacadaeaf segments 2 of 65536\n");
-	for (uint32_t i = 0; i < 2; i++) {
+	assert_line(pipe, "flash a0a1a2a3a4a5a6a7a8a9aaabacadaeaf segments 4 of 65536\n");
+	for (uint32_t i = 0; i < 3; i++) {
 		const struct seg_plan *plan = &batches[i].plan;
 
 		snprintf(line, sizeof(line),
-			 "segment %u sequence %u objects %u extents %u granule %u L %u filter %llu\n", i, i + 1,
+			 "segment %u sequence %u objects %u extents %u granule %u L %u filter %llu%s\n", i, i + 1,
 			 plan->count, plan->extents, plan->granule, plan->longest_999,
-			 (unsigned long long)filter_bytes(NULL, plan->count));
+			 (unsigned long long)(i < 2 ? filter_bytes(NULL, plan->count) : 0),
+			 i < 2 ? "" : " bins 14 of 4096");
 		assert_line(pipe, line);
 		for (uint32_t n = 0; n < plan->count; n++) {
 			describe(&batches[i], n, line, sizeof(line));
@@ -237,6 +319,8 @@ static void an_independent_reader_finds_the_same(void **state)
 		}
 		batch_fini(&batches[i]);
 	}
+	for (unsigned i = 0; i < sizeof(chain_lines) / sizeof(chain_lines[0]); i++)
+		assert_line(pipe, chain_lines[i]);
 	assert_null(fgets(line, sizeof(line), pipe));
 	assert_int_equal(pclose(pipe), 0);
 	unlink(image);

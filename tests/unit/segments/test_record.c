@@ -96,7 +96,7 @@ static void a_forged_record_does_not_pass(void **state)
 	/* The forger knows format, sequence and offset, but not the secret. */
 	super_make(&foreign, 0);
 	offset = setup.batch.plan.placed[0].offset;
-	record_header(&foreign, setup.batch.plan.sequence, offset, &record, &header);
+	record_header(&foreign, setup.batch.plan.sequence, offset, &record, false, &header);
 	at = bytes_of(&setup, offset);
 	memcpy(at, &header, sizeof(header));
 	memcpy(at + sizeof(header), "victimbad", 9);

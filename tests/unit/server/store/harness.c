@@ -62,6 +62,13 @@ void seconds_pass(struct harness *h, uint64_t seconds)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+bool harness_is_frugal(void)
+{
+	const char *index = getenv("STORE_INDEX");
+
+	return index && strcmp(index, "frugal") == 0;
+}
+
 void harness_init(struct harness *h)
 {
 	static unsigned number;
@@ -83,6 +90,7 @@ void harness_init(struct harness *h)
 	h->config.workers = WORKERS;
 	h->config.seed = 4711;
 	h->config.admission = CLF_ADMIT_ALL;
+	h->config.index = harness_is_frugal() ? STORE_INDEX_FRUGAL : STORE_INDEX_SLOTS;
 	h->config.placement = SEG_PLACE_PAPER; /* places the longest first: move() counts on it */
 	h->config.read_timeout_ms = 1000;
 }
@@ -415,14 +423,33 @@ static void key_of(struct harness *h, const char *key, struct fidx_key *out)
 	fidx_key_of(h->store->index, store_hash(h->store, key, strlen(key)), out);
 }
 
+/* Searches the frugal index. False: it leads nowhere, or there is none. */
+static bool bins_of(struct harness *h, const char *key, struct frugal_found *out)
+{
+	uint64_t hash = store_hash(h->store, key, strlen(key));
+	struct stripe *stripe = store_stripe(h->store, hash);
+	struct frugal_key k;
+	bool found;
+
+	if (!h->store->frugal)
+		return false;
+	frugal_key_of(h->store->frugal, hash, &k);
+	lock_acquire(&stripe->lock);
+	found = frugal_find(h->store->frugal, &k, UINT64_MAX, out) == FRUGAL_MATCH;
+	lock_release(&stripe->lock);
+	return found;
+}
+
 unsigned slots_of(struct harness *h, const char *key)
 {
+	struct frugal_found found;
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
 	struct fidx_key k;
 
 	key_of(h, key, &k);
-	return fidx_lookup(h->store->index, &k, match) + (fidx_extent_find(h->store->index, &k, &extent) ? 1 : 0);
+	return fidx_lookup(h->store->index, &k, match) + (fidx_extent_find(h->store->index, &k, &extent) ? 1 : 0) +
+	       (bins_of(h, key, &found) ? 1 : 0);
 }
 
 bool slot_of(struct harness *h, const char *key, struct fidx_match *match)
@@ -440,9 +467,12 @@ bool slot_of(struct harness *h, const char *key, struct fidx_match *match)
 uint32_t segment_of(struct harness *h, const char *key)
 {
 	struct fidx_extent extent;
+	struct frugal_found found;
 	struct fidx_match match;
 	struct fidx_key k;
 
+	if (bins_of(h, key, &found))
+		return found.segment;
 	key_of(h, key, &k);
 	if (fidx_extent_find(h->store->index, &k, &extent))
 		return extent.segment;
@@ -478,6 +508,15 @@ static void fill_small(struct harness *h, uint64_t objects)
 	}
 }
 
+/* With a frugal index, small objects alone where there are no others, so that they lie in bins. */
+static unsigned groups_to_write(const struct harness *h)
+{
+	int64_t small = atomic_load(&h->store->candidate_bytes[GROUP_SMALL]);
+
+	return h->store->frugal && candidate_total(h->store) == (uint64_t)(small > 0 ? small : 0) ? 1u << GROUP_SMALL
+												  : EVERY_GROUP;
+}
+
 /* Up to two segments of candidates, so that all that qualify are gathered, in whatever stripe they lie. */
 bool write_one(struct harness *h)
 {
@@ -485,10 +524,20 @@ bool write_one(struct harness *h)
 
 	if (candidates < 2 * segment)
 		fill_small(h, (2 * segment - candidates) / seg_record_length(2, 0));
-	if (write_segment(h->store, EVERY_GROUP))
+	if (write_segment(h->store, groups_to_write(h)))
 		return true;
 	fill_small(h, 2 * segment / seg_record_length(2, 0)); /* some candidates were dead */
-	return write_segment(h->store, EVERY_GROUP);
+	return write_segment(h->store, groups_to_write(h));
+}
+
+/* Of equal candidates for a bin those that are gathered first have room. */
+static void gather_first(struct harness *h, const char *key)
+{
+	struct store *store = h->store;
+
+	if (store->frugal)
+		store->cleaner->gather_stripe =
+			(uint32_t)(store_stripe(store, store_hash(store, key, strlen(key))) - store->stripes);
 }
 
 void move(struct harness *h, const char *key)
@@ -499,6 +548,7 @@ void move(struct harness *h, const char *key)
 		if (at == FLASH)
 			return;
 		assert_int_equal(at, DRAM);
+		gather_first(h, key);
 		assert_true(write_one(h));
 	}
 	unsigned item_state = 0;
@@ -519,6 +569,7 @@ void while_planned(struct harness *h, const char *key, enum phase phase, void (*
 	h->hook = hook;
 	h->phase = phase;
 	h->seen_gathered = false;
+	gather_first(h, key);
 	assert_true(write_one(h));
 	assert_true(h->phase == PHASE_NONE || phase == PHASE_GATHERED);
 	h->phase = PHASE_NONE;

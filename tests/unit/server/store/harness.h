@@ -84,6 +84,8 @@ struct flight {
 
 /* 8 MiB of memory, 16 segments of 64 KiB on flash, everything admitted. The file is made anew. */
 void harness_init(struct harness *h);
+/* Does STORE_INDEX=frugal in the environment choose that index for every harness? */
+bool harness_is_frugal(void);
 void harness_open(struct harness *h); /* with h->config, as the test has changed it; all of its flash is allocated */
 int harness_try_open(struct harness *h); /* the store only; reason in h->reason */
 void harness_close(struct harness *h); /* checks that nothing is left over */
@@ -152,7 +154,7 @@ void assert_value_at(struct harness *h, const char *key, const char *text, const
 enum where { NOWHERE, DRAM, CLEAN_COPY, PLANNED, FLASH };
 /* Without touching anything. FLASH: DRAM lacks it and a slot or extent may be its. */
 enum where where(struct harness *h, const char *key);
-unsigned slots_of(struct harness *h, const char *key); /* that may be its, extents included */
+unsigned slots_of(struct harness *h, const char *key); /* that may be its, extents and a record in a bin included */
 bool slot_of(struct harness *h, const char *key, struct fidx_match *match);
 
 /* Writes segments (with fillers) until the key's object has left DRAM. */

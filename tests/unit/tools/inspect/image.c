@@ -91,7 +91,7 @@ void image_golden(struct image *image)
 		 __FILE__);
 	file = fopen(path, "r");
 	assert_non_null(file);
-	open_image(image, 2);
+	open_image(image, 4);
 	while (fscanf(file, "%llx %64s", &at, row) == 2) {
 		assert_in_range(at, 0, image->length - ROW);
 		for (unsigned i = 0; i < ROW; i++)

@@ -30,7 +30,7 @@ struct image {
 	uint64_t length;
 };
 
-/* What tests/unit/segments/golden.hex holds: two segments, the first with two extents. */
+/* What tests/unit/segments/golden.hex holds: four segments, the first with two extents, then slots, bins, a chain. */
 void image_golden(struct image *image);
 
 /* A flash of that many empty segments. */

@@ -108,7 +108,7 @@ static void each_flipped_bit_of_a_segment_is_found(void **state)
 	flip_all_over(&image, 3);
 	image_close(&image);
 	image_golden(&image);
-	flip_all_over(&image, 2);
+	flip_all_over(&image, 4);
 	image_close(&image);
 }
 

@@ -61,7 +61,10 @@ static void fields_that_cannot_be_make_it_broken(void **state)
 		{ 160, 4, 17, "functions" },
 		{ 56, 8, 1000, "has not reserved" },
 		{ 8, 4, 2, "another version" },
-		{ 32, 8, 1, "unknown feature" },
+		{ 32, 8, 4, "unknown feature" },
+		{ 32, 8, 3, "bins and a chain at once" },
+		{ 164, 4, 4096, "without bins" },
+		{ 32, 8, 1, "size of bins" },
 	};
 
 	(void)state;

@@ -245,7 +245,7 @@ static void what_is_whole_passes(void **state)
 	image_golden(&image);
 	image_verify(&image, &tally);
 	assert_int_equal(tally.failures, 0);
-	assert_int_equal(tally.records, 44);
+	assert_int_equal(tally.records, 106);
 	image_close(&image);
 }
 

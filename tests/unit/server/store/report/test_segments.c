@@ -47,12 +47,39 @@ static void a_segment_has_its_sequence_and_what_is_live_in_it(void **state)
 	assert_true(segment.live_bytes < live);
 }
 
+static void a_segment_of_small_objects_without_slots_has_their_bytes(void **state)
+{
+	struct harness *h = *state;
+	struct store_segment segment;
+	struct store_status status;
+	uint64_t bytes = 0;
+	uint32_t number;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	harness_open(h);
+	set_on_flash(h, "first", "value");
+	number = segment_of(h, "first");
+	store_get_status(h->store, &status);
+	for (uint32_t n = 0; n < status.segments.total; n++) {
+		store_get_segment(h->store, n, &segment);
+		bytes += segment.live_bytes;
+	}
+	assert_int_equal(bytes, status.frugal.bytes);
+	store_get_segment(h->store, number, &segment);
+	assert_true(segment.sequence > 0 && segment.live_bytes > 0);
+	assert_true(reclaim_segment(h->store, number));
+	store_get_segment(h->store, number, &segment);
+	assert_int_equal(segment.live_bytes, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(without_flash_there_are_none, setup_in_memory, teardown),
 		cmocka_unit_test_setup_teardown(a_segment_has_its_sequence_and_what_is_live_in_it, setup_in_memory,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_segment_of_small_objects_without_slots_has_their_bytes,
+						setup_in_memory, teardown),
 	};
 
 	return cmocka_run_group_tests_name("store: segments one by one", tests, NULL, NULL);

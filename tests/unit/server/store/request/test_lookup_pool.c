@@ -38,7 +38,8 @@ static void a_new_lookup_has_nothing_of_the_one_before(void **state)
 
 	lookup->at = 3;
 	lookup->reads = lookup->rounds = 7;
-	lookup->made = lookup->unread = lookup->extent_read = lookup->extent_done = true;
+	lookup->made = lookup->unread = lookup->extent_done = true;
+	lookup->what = LOOKUP_EXTENT;
 	lookup_free(lookup);
 	assert_int_equal(lookup->magic, 0); /* it stays in the pool */
 	assert_int_equal(worker->free_count, 1);
@@ -47,7 +48,7 @@ static void a_new_lookup_has_nothing_of_the_one_before(void **state)
 	assert_int_equal(lookup->magic, LOOKUP_MAGIC);
 	assert_ptr_equal(lookup->worker, worker);
 	assert_int_equal(lookup->at | lookup->reads | lookup->rounds | lookup->matches, 0);
-	assert_false(lookup->made || lookup->unread || lookup->extent_read || lookup->extent_done);
+	assert_false(lookup->made || lookup->unread || lookup->extent_done || lookup->what != LOOKUP_SLOT);
 	assert_false(lookup->running || lookup->ready || lookup->waits || lookup->frozen || lookup->has_extent);
 	assert_null(lookup->read);
 	lookup_free(lookup);

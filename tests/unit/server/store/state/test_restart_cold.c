@@ -132,6 +132,19 @@ static void changed_options_start_cold(void **state)
 	assert_value(h, "key", "new");
 }
 
+static void another_kind_of_index_starts_cold(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.index = STORE_INDEX_SLOTS;
+	one_run(h);
+	h->config.index = STORE_INDEX_FRUGAL;
+	assert_cold(h, OPTIONS);
+	stop_cleanly(h);
+	h->config.index = STORE_INDEX_SLOTS;
+	assert_cold(h, OPTIONS);
+}
+
 static void less_memory_than_the_index_needs_starts_cold(void **state)
 {
 	struct harness *h = *state;
@@ -278,6 +291,7 @@ int main(void)
 		RESTART_TEST(a_clock_that_was_set_back_starts_cold),
 		RESTART_TEST(another_boot_starts_cold),
 		RESTART_TEST(changed_options_start_cold),
+		RESTART_TEST(another_kind_of_index_starts_cold),
 		RESTART_TEST(less_memory_than_the_index_needs_starts_cold),
 		RESTART_TEST(without_the_file_it_starts_cold),
 		RESTART_TEST(a_state_that_can_not_be_saved_is_told),

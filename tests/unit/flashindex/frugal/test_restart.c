@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The index over a clean stop and over a kill: files and heads that are none of this index, damage anywhere, and kills in the
+ * middle of every publication.
+ */
+#include "tests/unit/flashindex/frugal/world.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "flashindex/frugal/chain_internal.h"
+
+static void fill(struct world *w, unsigned steps)
+{
+	for (unsigned n = 0; n < steps; n++) {
+		for (unsigned i = 0; i < 60; i++) {
+			uint32_t k = (uint32_t)rng_below(&w->rng, WORLD_KEYS);
+
+			if (i % 10 == 0)
+				world_delete(w, k);
+			else if (i % 10 == 1 && !w->key[k].in_dram && world_search(w, k) == 0)
+				frugal_note_absent(w->frugal, &w->key[k].key);
+			else
+				world_set(w, k);
+		}
+		(void)world_write(w, 2, NULL);
+		world_merge_if_due(w);
+	}
+}
+
+/* ---- a clean stop ---------------------------------------------------------------------------- */
+
+static char path[200];
+
+static void save(struct world *w)
+{
+	const char *folder = getenv("TMPDIR");
+	struct parts_writer *writer;
+
+	snprintf(path, sizeof(path), "%s/flashield-frugal-%d", folder ? folder : "/tmp", (int)getpid());
+	assert_int_equal(frugal_take_kills(w->frugal), FS_OK);
+	assert_int_equal(parts_create(&writer, path), FS_OK);
+	frugal_save(w->frugal, writer);
+	assert_int_equal(parts_finish(writer), FS_OK);
+}
+
+/* In place of the present index, in a region of its own. */
+static int load(struct world *w, const struct frugal_config *config)
+{
+	uint64_t most[REGION_AREAS] = { 0 }, sequences[WORLD_SEGMENTS];
+	struct parts_reader *reader;
+	int result;
+
+	frugal_destroy(w->frugal);
+	region_destroy(w->region);
+	most[REGION_FRUGAL] = frugal_region_most(config);
+	assert_int_equal(region_create(&w->region, most), FS_OK);
+	world_sequences(w, sequences);
+	assert_int_equal(parts_open(&reader, path), FS_OK);
+	result = frugal_load(&w->frugal, config, w->region, sequences, reader);
+	parts_close(reader);
+	return result;
+}
+
+static void saved_states_that_don_t_fit_are_refused(void **state)
+{
+	struct world w = { .config = { .share = 0.25 } };
+	struct frugal_config config;
+
+	(void)state;
+	world_open(&w);
+	fill(&w, 30);
+	save(&w);
+	config = w.config;
+	config.seed++;
+	assert_int_equal(load(&w, &config), FS_EINVAL);
+	assert_null(w.frugal);
+	config = w.config;
+	config.segment_bytes = 16; /* the chain's records would lie outside */
+	assert_int_equal(load(&w, &config), FS_ECORRUPT);
+	assert_int_equal(load(&w, &w.config), FS_OK);
+	world_check_all(&w);
+	unlink(path);
+	world_close(&w);
+}
+
+static void everything_outlives_a_stop(void **state)
+{
+	for (int kind = 0; kind < 2; kind++) {
+		struct world w = { .config = { .share = kind ? 0.25 : 1, .kill_bytes = 4 << 10 } };
+
+		(void)state;
+		w.lossy = true; /* watermarks */
+		world_open(&w);
+		for (unsigned turn = 0; turn < 6; turn++) {
+			fill(&w, 9);
+			save(&w);
+			for (uint32_t k = 0; k < WORLD_KEYS; k++)
+				world_evict(&w, k);
+			assert_int_equal(load(&w, &w.config), FS_OK);
+			world_check_all(&w);
+		}
+		assert_true(w.found > 500 && (kind == 0 || w.chain_reads > 100));
+		unlink(path);
+		world_close(&w);
+	}
+}
+
+/* Segments that aren't LIVE any more hide what is older, and nothing else happens. */
+static void segments_that_are_gone_stay_closed(void **state)
+{
+	struct world w = { .config = { .share = 1 } };
+	uint32_t gone = 3;
+
+	(void)state;
+	world_open(&w);
+	fill(&w, 12);
+	save(&w);
+	world_reclaim(&w, gone);
+	w.lossy = true;
+	assert_int_equal(load(&w, &w.config), FS_OK);
+	assert_false(frugal_is_open(w.frugal, gone, 100 + gone));
+	world_check_all(&w);
+	unlink(path);
+	world_close(&w);
+}
+
+/* ---- a kill ---------------------------------------------------------------------------------- */
+
+/* In a file frugal_repair makes holes of what the killed process had begun; this region is no file. */
+static void punch_holes(const struct frugal *killed, const struct frugal *next)
+{
+	for (unsigned i = 0; i < killed->used_count; i++) {
+		bool used = false;
+
+		for (unsigned n = 0; n < next->used_count; n++)
+			used |= next->used[n].offset == killed->used[i].offset;
+		if (!used)
+			memset(killed->area + killed->used[i].offset, 0, killed->used[i].bytes);
+	}
+}
+
+/* The process is killed here: in a child that has a copy of everything, the next one attaches. */
+static void attach_after_kill(struct world *w, unsigned damage)
+{
+	uint64_t sequences[WORLD_SEGMENTS];
+	struct frugal *next = NULL;
+	int result;
+
+	for (uint32_t k = 0; k < WORLD_KEYS; k++)
+		w->key[k].lost_dram = w->key[k].in_dram;
+	for (unsigned n = 0; n < damage; n++) {
+		uint64_t most = w->frugal->used[w->frugal->used_count - 1].offset;
+
+		w->frugal->area[rng_below(&w->rng, n % 2 ? most : 8192)] = (uint8_t)rng_next(&w->rng);
+	}
+	world_sequences(w, sequences);
+	result = frugal_attach(&next, &w->config, w->region, sequences);
+	if (result != FS_OK) {
+		assert_true(damage && !next);
+		return;
+	}
+	frugal_repair(next);
+	punch_holes(w->frugal, next);
+	w->frugal = next;
+	world_attached(w, damage == 0);
+}
+
+static void kill_now(struct world *w, unsigned damage)
+{
+	int status;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		attach_after_kill(w, damage);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+struct killer {
+	struct world *w;
+	unsigned each, calls, kills;
+};
+
+static void kill_sometimes(void *context)
+{
+	struct killer *killer = context;
+
+	if (++killer->calls % killer->each == 0) {
+		killer->kills++;
+		kill_now(killer->w, 0);
+	}
+}
+
+static void heads_that_don_t_fit_are_refused(void **state)
+{
+	struct world w = { .config = { .share = 0.25 } };
+	uint64_t sequences[WORLD_SEGMENTS];
+	struct frugal_config config;
+	struct frugal *next;
+
+	(void)state;
+	world_open(&w);
+	fill(&w, 10);
+	world_sequences(&w, sequences);
+	config = w.config;
+	config.seed++;
+	assert_int_equal(frugal_attach(&next, &config, w.region, sequences), FS_EINVAL);
+	assert_null(next);
+	config = w.config;
+	config.segments--;
+	assert_int_equal(frugal_attach(&next, &config, w.region, sequences), FS_EINVAL);
+	w.frugal->kept->lines = 0;
+	assert_int_equal(frugal_attach(&next, &w.config, w.region, sequences), FS_ECORRUPT);
+	w.frugal->kept->lines = w.frugal->lines;
+	w.frugal->kept->partitions = FRUGAL_PARTITIONS_MOST + 1;
+	assert_int_equal(frugal_attach(&next, &w.config, w.region, sequences), FS_ECORRUPT);
+	w.frugal->kept->partitions = w.config.partitions;
+	atomic_store(&w.frugal->kept->chain, 77);
+	assert_int_equal(frugal_attach(&next, &w.config, w.region, sequences), FS_ECORRUPT);
+	world_close(&w);
+}
+
+/* What is attached may be anything but a crash: objects may be lost or found in vain. */
+static void damage_anywhere_is_survived(void **state)
+{
+	struct world w = { .config = { .share = 0.25 } };
+
+	(void)state;
+	world_open(&w);
+	fill(&w, 30);
+	for (unsigned n = 1; n < 150; n++) {
+		rng_init(&w.rng, n);
+		kill_now(&w, 1 + n % 40);
+	}
+	world_close(&w);
+}
+
+static void kills_in_the_middle_of_publications(void **state)
+{
+	for (int kind = 0; kind < 2; kind++) {
+		struct world w = { .config = { .share = kind ? 0.25 : 1 } };
+		struct killer killer = { .w = &w, .each = 3 }, stepper = { .w = &w, .each = 11 };
+
+		(void)state;
+		world_open(&w);
+		frugal_set_quiesce(w.frugal, kill_sometimes, &killer);
+		frugal_set_step(w.frugal, kill_sometimes, &stepper);
+		fill(&w, 45);
+		assert_true(killer.kills > 20 && stepper.kills > 5);
+		kill_now(&w, 0);
+		world_close(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(saved_states_that_don_t_fit_are_refused),
+		cmocka_unit_test(everything_outlives_a_stop),
+		cmocka_unit_test(segments_that_are_gone_stay_closed),
+		cmocka_unit_test(heads_that_don_t_fit_are_refused),
+		cmocka_unit_test(damage_anywhere_is_survived),
+		cmocka_unit_test(kills_in_the_middle_of_publications),
+	};
+
+	return cmocka_run_group_tests_name("restart", tests, NULL, NULL);
+}

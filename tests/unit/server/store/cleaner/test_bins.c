@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Segments of bins: commit, changes while they are written, and the table of kills. */
+#include "tests/unit/server/store/harness.h"
+
+static int setup_frugal(void **state)
+{
+	int result = setup_in_memory(state);
+
+	((struct harness *)*state)->config.index = STORE_INDEX_FRUGAL;
+	harness_open(*state);
+	return result;
+}
+
+static void overwrite(struct harness *h)
+{
+	assert_int_equal(where(h, "key"), PLANNED);
+	assert_int_equal(set(h, "key", "two").result, STORE_STORED);
+}
+
+static void delete (struct harness *h)
+{
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+}
+
+static void count_up(struct harness *h)
+{
+	assert_int_equal(run_number(h, STORE_INCR, "key", 1).number, 8);
+}
+
+static void what_is_committed_has_left_memory(void **state)
+{
+	struct harness *h = *state;
+	struct frugal_status status;
+
+	set_on_flash(h, "key", "value");
+	frugal_get_status(h->store->frugal, &status);
+	assert_int_equal(status.segments, 1);
+	assert_true(status.objects > 100 && status.objects == ctr_sum(CTR_flash_objects_written));
+	assert_null(item_in_dram(h, "key"));
+	assert_int_equal(atomic_load(&h->store->plan_bytes), 0);
+}
+
+static void a_change_while_it_is_written_holds(void **state)
+{
+	struct harness *h = *state;
+
+	for (int phase = PHASE_GATHERED; phase <= PHASE_WRITTEN; phase++) {
+		assert_int_equal(set(h, "key", "one").result, STORE_STORED);
+		while_planned(h, "key", (enum phase)phase, overwrite);
+		assert_value(h, "key", "two");
+		assert_int_equal(where(h, "key"), DRAM);
+		assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+		assert_missing(h, "key");
+		assert_true(write_one(h));
+		assert_missing(h, "key");
+	}
+}
+
+static void what_is_deleted_while_it_is_written_stays_gone(void **state)
+{
+	struct harness *h = *state;
+
+	for (int phase = PHASE_GATHERED; phase <= PHASE_WRITTEN; phase++) {
+		assert_int_equal(set(h, "key", "one").result, STORE_STORED);
+		while_planned(h, "key", (enum phase)phase, delete);
+		assert_missing(h, "key");
+		assert_true(write_one(h));
+		assert_missing(h, "key");
+	}
+}
+
+static void a_number_that_counts_while_it_is_written_holds(void **state)
+{
+	struct harness *h = *state;
+
+	assert_int_equal(set(h, "key", "7").result, STORE_STORED);
+	while_planned(h, "key", PHASE_WRITTEN, count_up);
+	assert_value(h, "key", "8");
+	move(h, "key");
+	assert_value(h, "key", "8");
+}
+
+static struct stripe *stripe_of_key(struct harness *h)
+{
+	return store_stripe(h->store, store_hash(h->store, "key", 3));
+}
+
+static void freeze(struct harness *h)
+{
+	stripe_of_key(h)->frozen++;
+}
+
+static void what_a_commit_passes_by_is_kept_and_a_change_of_it_holds(void **state)
+{
+	struct harness *h = *state;
+
+	assert_int_equal(set(h, "key", "one").result, STORE_STORED);
+	while_planned(h, "key", PHASE_WRITTEN, freeze);
+	stripe_of_key(h)->frozen--;
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_true(item_in_dram(h, "key")->state & ITEM_KEPT);
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_missing(h, "key"); /* its record is in an open segment */
+	assert_true(write_one(h));
+	assert_missing(h, "key");
+}
+
+/* The object stays in DRAM, and an equal record lies in a segment of bins. Returns the segment. */
+static uint32_t keep(struct harness *h)
+{
+	assert_int_equal(set(h, "key", "one").result, STORE_STORED);
+	while_planned(h, "key", PHASE_WRITTEN, freeze);
+	stripe_of_key(h)->frozen--;
+	assert_true(item_in_dram(h, "key")->state & ITEM_KEPT);
+	return segment_of(h, "key");
+}
+
+/* A search in vain notes that the key is absent, which spares the next set a kill: that must not outlive the commit. */
+static void what_was_absent_and_is_kept_can_be_evicted_and_set_anew(void **state)
+{
+	struct harness *h = *state;
+	struct store *store = h->store;
+	uint64_t hash = store_hash(store, "key", 3), visited;
+	struct frugal_key key;
+
+	frugal_key_of(store->frugal, hash, &key);
+	frugal_note_absent(store->frugal, &key);
+	(void)keep(h);
+	assert_true(frugal_may_hold(store->frugal, &key));
+	for (unsigned tries = 0; tries < 10 && item_in_dram(h, "key"); tries++)
+		(void)evict_dram(&store->cleaner->context, 1 << 20, 10000, EVICT_ALL, false, &visited);
+	assert_null(item_in_dram(h, "key"));
+	assert_value(h, "key", "one");
+	assert_int_equal(set(h, "key", "two").result, STORE_STORED);
+	assert_int_equal(slots_of(h, "key"), 0);
+}
+
+/* Small objects share a segment of slots with larger ones where neither fills one. */
+static void move_to_a_slot(struct harness *h)
+{
+	static char large[3000];
+	struct fidx_match match;
+
+	memset(large, 'l', sizeof(large) - 1);
+	lock_acquire(&stripe_of_key(h)->lock);
+	candidate_set(h->store, stripe_of_key(h), item_in_dram(h, "key"));
+	lock_release(&stripe_of_key(h)->lock);
+	for (unsigned tries = 0; tries < 100 && where(h, "key") == DRAM; tries++) {
+		assert_int_equal(set(h, "large", large).result, STORE_STORED);
+		(void)write_one(h);
+	}
+	assert_int_equal(where(h, "key"), FLASH);
+	assert_true(slot_of(h, "key", &match));
+}
+
+static void an_object_that_is_kept_and_goes_to_a_slot_leaves_its_bin(void **state)
+{
+	struct harness *h = *state;
+	uint32_t segment = keep(h);
+
+	move_to_a_slot(h);
+	assert_int_equal(slots_of(h, "key"), 1);
+	assert_value(h, "key", "one");
+	h->store->config.reinsertion = STORE_REINSERT_LIVE;
+	assert_true(reclaim_segment(h->store, segment));
+	assert_null(item_in_dram(h, "key")); /* else its slot would outlive a change */
+	assert_int_equal(set(h, "key", "two").result, STORE_STORED);
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_int_equal(slots_of(h, "key"), 0);
+	assert_missing(h, "key");
+}
+
+/* A touch keeps the id: the old record in a bin has that of the copy. */
+static void a_copy_of_a_slot_whose_old_bin_is_reclaimed_can_be_changed(void **state)
+{
+	struct harness *h = *state;
+	uint32_t segment;
+
+	if (!HAVE_FAULTS)
+		skip();
+	set_on_flash(h, "key", "one");
+	segment = segment_of(h, "key");
+	assert_int_equal(run_expiry(h, STORE_TOUCH, "key", 1000).result, STORE_TOUCHED);
+	move_to_a_slot(h);
+	make_clean_copy(h, "key");
+	assert_int_equal(frugal_take_kills(h->store->frugal), FS_OK);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_int_equal(slots_of(h, "key"), 0);
+	assert_missing(h, "key");
+}
+
+static void a_copy_that_relieves_a_kept_object_has_no_record(void **state)
+{
+	struct store_value *held = mem_must_zalloc(ITEM_REFS_MAX * sizeof(*held));
+	struct harness *h = *state;
+	struct item *item;
+
+	(void)keep(h);
+	item = item_in_dram(h, "key");
+	for (unsigned i = 0; i < ITEM_REFS_MAX; i++) {
+		struct flight f;
+
+		flight_prepare(h, 0, &f, STORE_GET, "key");
+		store_worker_turn(h->worker[0]);
+		assert_true(store_execute(h->worker[0], &f.request));
+		held[i] = f.request.value;
+	}
+	assert_ptr_not_equal(item_in_dram(h, "key"), item);
+	assert_int_equal(slots_of(h, "key"), 0);
+	for (unsigned i = 0; i < ITEM_REFS_MAX; i++)
+		store_value_release(h->worker[0], &held[i]);
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_missing(h, "key");
+	mem_free(held);
+}
+
+static void a_table_of_kills_that_fills_up_is_taken_over(void **state)
+{
+	struct harness *h = *state;
+	struct frugal_status status;
+	unsigned rounds = 0;
+
+	frugal_get_status(h->store->frugal, &status);
+	while (!frugal_is_crowded(h->store->frugal) && rounds++ < 100) {
+		assert_true(write_one(h));
+		for (unsigned n = 0; n < 127 * 127; n += 7) {
+			char key[3] = { (char)(0x80 + n % 127), (char)(0x80 + n / 127), 0 };
+
+			(void)run(h, STORE_DELETE, key);
+		}
+	}
+	set_on_flash(h, "key", "value");
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_int_equal(frugal_take_kills(h->store->frugal), FS_OK);
+	frugal_get_status(h->store->frugal, &status);
+	assert_int_equal(status.kills, 0);
+	assert_true(status.kills_listed > 0);
+	assert_missing(h, "key");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_committed_has_left_memory, setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(a_change_while_it_is_written_holds, setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(what_is_deleted_while_it_is_written_stays_gone, setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(a_number_that_counts_while_it_is_written_holds, setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(what_a_commit_passes_by_is_kept_and_a_change_of_it_holds, setup_frugal,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_was_absent_and_is_kept_can_be_evicted_and_set_anew, setup_frugal,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_object_that_is_kept_and_goes_to_a_slot_leaves_its_bin, setup_frugal,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_copy_of_a_slot_whose_old_bin_is_reclaimed_can_be_changed,
+						setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(a_copy_that_relieves_a_kept_object_has_no_record, setup_frugal,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_table_of_kills_that_fills_up_is_taken_over, setup_frugal, teardown),
+	};
+
+	return cmocka_run_group_tests_name("store: bins", tests, NULL, NULL);
+}
