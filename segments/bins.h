@@ -34,7 +34,7 @@ uint64_t seg_next_sequence(const struct segments *seg);
  * Plans a segment of bins as seg_plan_make does another one, with the same order of calls and the same errors. Each candidate's
  * place is its key's x; extents and records that are longer than a page wait. It fills each bin from its own candidates, by
  * rank first and then so that little of it stays empty, and takes larger bins where those of a page would stay too empty.
- * Two candidates have different keys.
+ * Of candidates with the same x none is placed, so that a segment has at most one record of a key.
  */
 FS_MUST_CHECK int seg_plan_bins(const struct segments *seg, const struct seg_candidate *candidates, uint32_t count,
 				struct seg_plan *out);

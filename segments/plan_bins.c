@@ -21,6 +21,8 @@
 #define TRIAL_BINS 128u
 #define WORTH_A_PAGE 0.05 /* more fill, for which each get reads a page more */
 #define STEP_BINS 64u
+#define TWIN (1u << 31) /* of a candidate's number, which is below PLAN_CANDIDATES_MAX: another one has its x */
+#define SEEN_WORDS 64u
 
 /* Sums of lengths in granules, a bit each: bit s says that s can be reached. */
 struct sums {
@@ -167,6 +169,42 @@ static int binned_make(struct binned *binned, const struct seg_candidate *candid
 	return FS_OK;
 }
 
+/* Marks candidates of a bin that have the same x. */
+static void mark_twins(struct binned *binned, uint32_t begin, uint32_t end)
+{
+	uint64_t seen[SEEN_WORDS] = { 0 }; /* a bit for some bits of x: most candidates need no search */
+
+	for (uint32_t i = begin; i < end; i++) {
+		uint64_t x = binned->candidates[binned->order[i]].place, bit = 1ull << x % 64;
+		uint64_t *word = &seen[x / 64 % SEEN_WORDS];
+
+		for (uint32_t j = begin; *word & bit && j < i; j++)
+			if (binned->candidates[binned->order[j] & ~TWIN].place == x) {
+				binned->order[i] |= TWIN;
+				binned->order[j] |= TWIN;
+				break;
+			}
+		*word |= bit;
+	}
+}
+
+/* Takes candidates with the same x out of the bins. An object that was changed while candidates were gathered may be among them
+   twice, and a search could not tell which record is the newer one. */
+static void drop_twins(struct binned *binned)
+{
+	uint32_t begin = 0, end, to = 0;
+
+	for (uint32_t b = 0; b < binned->bins; b++, begin = end) {
+		end = binned->first[b + 1];
+		mark_twins(binned, begin, end);
+		binned->first[b] = to;
+		for (uint32_t i = begin; i < end; i++)
+			if (!(binned->order[i] & TWIN))
+				binned->order[to++] = binned->order[i];
+	}
+	binned->first[binned->bins] = to;
+}
+
 /* ---- granule and size of bins ----------------------------------------------------------------- */
 
 static uint32_t choose_granule(uint64_t records, uint64_t bytes)
@@ -286,6 +324,7 @@ static int fill_plan(struct seg_plan *out, const struct seg_candidate *candidate
 
 	if (binned_make(&binned, candidates, count, bins, bins, out->bin_bytes, out->granule, step) != FS_OK)
 		return FS_ENOMEM;
+	drop_twins(&binned);
 	for (uint32_t b = 0; b < bins; b++) {
 		taking.bin_offset = out->data_offset + (uint64_t)b * out->bin_bytes;
 		(void)fill_bin(&binned, b, take_into_plan, &taking);

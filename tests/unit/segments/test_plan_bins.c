@@ -113,11 +113,40 @@ static void one_bin_may_be_wanted_by_all(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 500; i++)
-		candidates[i] = (struct seg_candidate){ .place = 1ull << 63, .length = 100 + i % 50 };
+		candidates[i] = (struct seg_candidate){ .place = (1ull << 63) + i, .length = 100 + i % 50 };
 	assert_int_equal(seg_plan_bins_simulate(MIB, 1, candidates, 500, &plan), FS_OK);
 	check(&plan, candidates, 500, MIB);
 	assert_true(plan.stats.placed_bytes > SEG_PAGE * 0.96);
 	seg_plan_fini(&plan);
+}
+
+/* Some keys are among the candidates twice or three times, at any distance. */
+static void of_candidates_with_the_same_x_none_is_placed(void **state)
+{
+	struct seg_candidate *candidates;
+	uint32_t count, placed = 0;
+	struct seg_plan plan;
+
+	(void)state;
+	candidates = candidates_make(&count, 2 * MIB, 100, 1, 3);
+	for (uint32_t i = 0; i + 2 < count; i += 10) {
+		candidates[i + 1 + i % 9].place = candidates[i].place;
+		if (i % 20 == 0)
+			candidates[count - 1 - i].place = candidates[i].place;
+	}
+	assert_int_equal(seg_plan_bins_simulate(MIB, 1, candidates, count, &plan), FS_OK);
+	check(&plan, candidates, count, MIB);
+	for (uint32_t n = 0; n < plan.count; n++) {
+		uint64_t x = candidates[plan.placed[n].candidate].place;
+
+		placed = 0;
+		for (uint32_t i = 0; i < count; i++)
+			placed += candidates[i].place == x;
+		assert_int_equal(placed, 1);
+	}
+	assert_true(placed > 0);
+	seg_plan_fini(&plan);
+	mem_free(candidates);
 }
 
 static struct seg_plan plan_of(uint64_t segment, double times, double mean, double sigma,
@@ -228,6 +257,7 @@ int main(void)
 		cmocka_unit_test(without_memory_there_is_nothing_to_free),
 		cmocka_unit_test(plans_hold_what_they_must),
 		cmocka_unit_test(one_bin_may_be_wanted_by_all),
+		cmocka_unit_test(of_candidates_with_the_same_x_none_is_placed),
 		cmocka_unit_test(bins_get_full),
 		cmocka_unit_test(better_ones_go_first),
 		cmocka_unit_test(bins_are_larger_where_pages_stay_empty),

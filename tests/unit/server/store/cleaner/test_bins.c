@@ -105,6 +105,55 @@ static void what_a_commit_passes_by_is_kept_and_a_change_of_it_holds(void **stat
 	assert_missing(h, "key");
 }
 
+/* Sets further keys of the stripe of "key", from number *n on. */
+static void set_in_stripe(struct harness *h, unsigned *n, unsigned count)
+{
+	char key[16];
+
+	while (count > 0) {
+		snprintf(key, sizeof(key), "k-%u", (*n)++);
+		if (store_stripe(h->store, store_hash(h->store, key, strlen(key))) != stripe_of_key(h))
+			continue;
+		assert_int_equal(set(h, key, "value").result, STORE_STORED);
+		count--;
+	}
+}
+
+static unsigned next_in_stripe;
+
+/* Once the key is planned it is overwritten, and its stripe's table grows, so that the walk for candidates begins anew. */
+static void overwrite_and_grow(void *context)
+{
+	struct harness *h = context;
+	const struct item *item = item_in_dram(h, "key");
+	uint32_t lines = stripe_lines(stripe_of_key(h));
+
+	if (!item || !(item->state & ITEM_PLANNED))
+		return;
+	fault_arm(FAULT_cleaner_step, FAULT_OFF, 0);
+	assert_int_equal(set(h, "key", "two").result, STORE_STORED);
+	while (stripe_lines(stripe_of_key(h)) == lines)
+		set_in_stripe(h, &next_in_stripe, 1);
+}
+
+static void what_is_gathered_twice_is_not_written(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	next_in_stripe = 0;
+	assert_int_equal(set(h, "key", "one").result, STORE_STORED);
+	set_in_stripe(h, &next_in_stripe, 400);
+	fault_call(FAULT_cleaner_step, overwrite_and_grow, h);
+	fault_arm(FAULT_cleaner_step, FAULT_ALWAYS, 0);
+	assert_true(write_one(h));
+	assert_int_not_equal(next_in_stripe, 0);
+	assert_value(h, "key", "two");
+	move(h, "key");
+	assert_value(h, "key", "two");
+}
+
 /* The object stays in DRAM, and an equal record lies in a segment of bins. Returns the segment. */
 static uint32_t keep(struct harness *h)
 {
@@ -248,6 +297,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_number_that_counts_while_it_is_written_holds, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(what_a_commit_passes_by_is_kept_and_a_change_of_it_holds, setup_frugal,
 						teardown),
+		cmocka_unit_test_setup_teardown(what_is_gathered_twice_is_not_written, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(what_was_absent_and_is_kept_can_be_evicted_and_set_anew, setup_frugal,
 						teardown),
 		cmocka_unit_test_setup_teardown(an_object_that_is_kept_and_goes_to_a_slot_leaves_its_bin, setup_frugal,
