@@ -53,14 +53,15 @@ static uint64_t head_bytes(void)
 	return align_page(sizeof(struct region_frugal));
 }
 
-static uint64_t fixed_bytes_for(uint32_t lines, uint32_t partitions)
+static uint64_t fixed_bytes_for(uint32_t lines, uint32_t partitions, uint32_t segments)
 {
-	return head_bytes() + align_page(kill_table_bytes(lines)) + align_page((uint64_t)partitions * sizeof(uint64_t));
+	return head_bytes() + align_page(kill_table_bytes(lines)) +
+	       align_page(((uint64_t)partitions + segments) * sizeof(uint64_t));
 }
 
 uint64_t frugal_region_most(const struct frugal_config *config)
 {
-	return fixed_bytes_for(frugal_lines_most(config), frugal_partitions_most(config)) +
+	return fixed_bytes_for(frugal_lines_most(config), frugal_partitions_most(config), config->segments) +
 	       align_page(config->memory_most);
 }
 
@@ -112,11 +113,12 @@ int frugal_lay_out(struct frugal *frugal, uint32_t partitions, uint32_t lines)
 
 	frugal->partitions = partitions;
 	frugal->lines = lines;
-	frugal->fixed_bytes = fixed_bytes_for(lines, partitions);
+	frugal->fixed_bytes = fixed_bytes_for(lines, partitions, frugal->config.segments);
 	all = (frugal->fixed_bytes + unit - 1) / unit * unit;
 	frugal->kills = (_Atomic uint64_t *)(void *)(frugal->area + head_bytes());
 	frugal->watermarks =
 		(_Atomic uint64_t *)(void *)(frugal->area + head_bytes() + align_page(kill_table_bytes(lines)));
+	frugal->closed = frugal->watermarks + partitions;
 	atomic_store(&frugal->memory, all);
 	return all > head ? region_commit_part(frugal->region, REGION_FRUGAL, head, all - head) : FS_OK;
 }
@@ -305,7 +307,14 @@ uint64_t segments_oldest(const struct frugal *frugal)
 
 void frugal_close(struct frugal *frugal, uint32_t segment)
 {
+	uint64_t sequence;
+
 	must(segment < frugal->config.segments);
+	sequence = atomic_load(&frugal->open[segment]);
+	if (sequence == 0)
+		return;
+	/* What is answered from now on must hold after a kill, too, although the segment is LIVE until its readers have left. */
+	atomic_store(&frugal->closed[segment], sequence);
 	segment_close(frugal, segment);
 }
 

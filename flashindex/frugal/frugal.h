@@ -178,7 +178,8 @@ void frugal_plan_end(struct frugal *frugal);
 FS_MUST_CHECK bool frugal_is_crowded(const struct frugal *frugal);
 /* Takes the kills of the table into memory without a segment. No plan is under way. FS_OK, FS_ENOMEM. */
 FS_MUST_CHECK int frugal_take_kills(struct frugal *frugal);
-/* The segment's records can't be found any more, because it is reclaimed. Without effect on one that isn't open. */
+/* The segment's records can't be found any more, because it is reclaimed; not by a later process either. Without effect on one that
+   isn't open. */
 void frugal_close(struct frugal *frugal, uint32_t segment);
 /* Is the segment open with this sequence? Any thread, no lock. */
 FS_MUST_CHECK bool frugal_is_open(const struct frugal *frugal, uint32_t segment, uint64_t sequence);

@@ -2,7 +2,7 @@
 /*
  * The structs that the files of this folder share.
  *
- *   region area   head with rows | table of kills | watermarks | blocks: bundles, prefilters, places of chains
+ *   region area   head with rows | table of kills | watermarks | closed | blocks: bundles, prefilters, places of chains
  *
  * The head's rows say where blocks lie. A row counts once its last field is stored: serial, number or `prefilter`. A block
  * without such a row is free. So a killed process leaves each block used or free, and nothing in between.
@@ -135,9 +135,10 @@ struct frugal {
 	uint8_t *area;
 	struct region_frugal *kept;
 	uint32_t partitions, lines;
-	uint64_t fixed_bytes; /* head, kills and watermarks: blocks begin behind them */
+	uint64_t fixed_bytes; /* all parts before the blocks, which begin behind them */
 	_Atomic uint64_t *kills; /* lines * LINE_CELLS: kills.c */
 	_Atomic uint64_t *watermarks; /* of each partition; only rise */
+	_Atomic uint64_t *closed; /* of each segment: the sequence under which it was closed last. In the area; the cleaner's */
 	_Atomic(struct view *) view;
 	struct view *spare_view; /* that was published before; the cleaner's */
 	void (*quiesce)(void *context);

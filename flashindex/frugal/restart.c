@@ -6,6 +6,7 @@
  *   was killed in ...                 is left                                          is mended by
  *   a kill or its end                 one 64-bit store: there or not
  *   the opening of a segment          a block without a row: the segment is closed     frugal_repair gives it back
+ *   a reclaim, behind frugal_close    the segment is LIVE until its readers have left   frugal_attach leaves it closed
  *   laying bundles together           the new bundle beside some of the old ones       frugal_attach passes those over
  *   a merge before its end            the old chain and all bundles; a block           frugal_repair
  *   a merge behind its store          the new chain beside bundles that it covers      frugal_attach passes those over
@@ -19,13 +20,14 @@
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* Opens the segments that columns name and that are LIVE under the same sequence. */
+/* Opens the segments that columns name and that are LIVE under the same sequence, unless they were closed already. */
 static void open_columns(struct frugal *frugal, const struct column *column, uint32_t columns,
 			 const uint64_t *sequences)
 {
 	for (uint32_t c = 0; c < columns; c++)
 		if (column[c].segment < frugal->config.segments && column[c].sequence != 0 &&
 		    sequences[column[c].segment] == column[c].sequence &&
+		    atomic_load(&frugal->closed[column[c].segment]) != column[c].sequence &&
 		    atomic_load(&frugal->open[column[c].segment]) == 0)
 			segment_open(frugal, &column[c]);
 }

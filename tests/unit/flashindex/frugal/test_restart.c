@@ -226,6 +226,30 @@ static void heads_that_don_t_fit_are_refused(void **state)
 	world_close(&w);
 }
 
+/* A segment is LIVE until its readers have left. What was answered meanwhile must hold: a key was absent, and its deletion made no
+   kill. */
+static void what_was_closed_before_a_kill_stays_closed(void **state)
+{
+	struct world w = { .config = { .share = 1 } };
+	uint64_t sequences[WORLD_SEGMENTS];
+	struct frugal *next;
+
+	(void)state;
+	world_open(&w);
+	fill(&w, 12);
+	world_sequences(&w, sequences);
+	for (uint32_t s = 0; s < 4; s++) {
+		assert_true(frugal_is_open(w.frugal, s, sequences[s]));
+		frugal_close(w.frugal, s);
+		frugal_close(w.frugal, s);
+	}
+	assert_int_equal(frugal_attach(&next, &w.config, w.region, sequences), FS_OK);
+	for (uint32_t s = 0; s < 6; s++)
+		assert_int_equal(frugal_is_open(next, s, sequences[s]), s >= 4);
+	frugal_destroy(next);
+	world_close(&w);
+}
+
 /* What is attached may be anything but a crash: objects may be lost or found in vain. */
 static void damage_anywhere_is_survived(void **state)
 {
@@ -265,6 +289,7 @@ int main(void)
 		cmocka_unit_test(everything_outlives_a_stop),
 		cmocka_unit_test(segments_that_are_gone_stay_closed),
 		cmocka_unit_test(heads_that_don_t_fit_are_refused),
+		cmocka_unit_test(what_was_closed_before_a_kill_stays_closed),
 		cmocka_unit_test(damage_anywhere_is_survived),
 		cmocka_unit_test(kills_in_the_middle_of_publications),
 	};
