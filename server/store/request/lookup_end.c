@@ -115,6 +115,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 	struct store_request *request = lookup->request;
 	struct store *store = lookup->worker->context.store;
 	bool quiet = request->has_options && (request->options.keep_clock || request->options.uncounted);
+	bool was_read = lookup_was_read_on_flash(lookup);
 
 	request->value = (struct store_value){ .data = record->value,
 					       .length = record->value_length,
@@ -127,14 +128,14 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 		options_found(request,
 			      &(struct current){ .record = record,
 						 .packed_ms = packed_ms,
-						 .read_on_flash = lookup_was_read_on_flash(lookup) },
+						 .read_on_flash = was_read },
 			      lookup->worker->now_seconds, lookup->worker->now_ms);
 	if (!quiet) {
 		lookup_touch_slot(store, lookup);
 		clf_note_read_on_flash(store->classifier, request->hash, lookup->worker->now_ms);
 		share_note_read(store, request->hash);
 	}
-	if (promote_wants(lookup, quiet))
+	if (promote_wants(lookup, quiet, was_read))
 		lookup_promote(lookup, record, packed_ms);
 	lookup_count_reads(lookup, true);
 	if (lookup->reads > 0 && seg_record_length(record->key_length, record->value_length) < SMALL_RECORD) {

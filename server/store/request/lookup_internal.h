@@ -143,9 +143,9 @@ void lookup_give_up(struct store_lookup *lookup);
 
 /* Makes the sketch of a worker with flash, if the rule needs one. */
 void promote_init(struct store_worker *worker);
-/* Notes that a GET is answered from flash, unless it is quiet, and asks the rule: is the object to get a clean copy? A
-   fault point asks for one too. */
-bool promote_wants(struct store_lookup *lookup, bool quiet);
+/* Notes that a GET is answered from flash, unless it is quiet, and asks the rule: is the object to get a clean copy? was_read: it
+   was read on flash before. A fault point asks for a copy too. */
+bool promote_wants(struct store_lookup *lookup, bool quiet, bool was_read);
 /* Makes a clean copy of the record in DRAM, if the key has no object there, the slot that led to the record is still there,
    and the share of copies has room or can make some. Takes stripes, one at a time. */
 void lookup_promote(struct store_lookup *lookup, const struct seg_record *record, uint64_t packed_ms);

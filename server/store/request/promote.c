@@ -18,7 +18,7 @@ void promote_init(struct store_worker *worker)
 		sketch_init(&worker->sketch, promotion->width);
 }
 
-static bool promote_asks_rule(struct store_lookup *lookup)
+static bool promote_asks_rule(struct store_lookup *lookup, bool was_read)
 {
 	struct store_worker *worker = lookup->worker;
 	const struct store_promotion *promotion = &worker->context.store->config.promotion;
@@ -30,19 +30,19 @@ static bool promote_asks_rule(struct store_lookup *lookup)
 	case STORE_PROMOTE_LRU:
 		return true;
 	case STORE_PROMOTE_SECOND:
-		return lookup_match(lookup)->read_on_flash;
+		return was_read;
 	case STORE_PROMOTE_OFF:
 		break;
 	}
 	return false;
 }
 
-bool promote_wants(struct store_lookup *lookup, bool quiet)
+bool promote_wants(struct store_lookup *lookup, bool quiet, bool was_read)
 {
 	if (store_proves_slots(lookup->worker->context.store))
 		return false;
 	return fault_fires(FAULT_store_promote) ||
-	       (!quiet && lookup->what != LOOKUP_EXTENT && promote_asks_rule(lookup));
+	       (!quiet && lookup->what != LOOKUP_EXTENT && promote_asks_rule(lookup, was_read));
 }
 
 /* Is what led to the record still there? The stripe is held. */

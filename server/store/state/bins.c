@@ -87,7 +87,8 @@ void bins_note_reads(struct store *store, uint32_t segment, uint64_t records)
 	struct bins_reads *reads = &store->bins_reads[segment];
 
 	must(!reads->words);
-	if (clf_asks_at_eviction(store->classifier) || records == 0)
+	if (records == 0 || (clf_asks_at_eviction(store->classifier) &&
+			     store->config.promotion.rule != STORE_PROMOTE_SECOND))
 		return;
 	reads->words = mem_zalloc(words_bytes(records));
 	reads->bits = reads->words ? records : 0;

@@ -154,7 +154,6 @@ static void lru_promotes_at_the_first_read(void **state)
 	assert_value(h, "k", "new");
 }
 
-/* Every eighth get is sampled; a key that has them all is as hot as can be. */
 static void second_promotes_at_the_second_read_on_flash(void **state)
 {
 	struct harness *h = *state;
@@ -173,6 +172,18 @@ static void second_promotes_at_the_second_read_on_flash(void **state)
 	assert_int_equal(where(h, "k"), FLASH);
 }
 
+static void second_promotes_from_a_bin_too(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	second_promotes_at_the_second_read_on_flash(state);
+	h->store->config.reinsertion = STORE_REINSERT_LIVE;
+	assert_true(reclaim_segment(h->store, segment_of(h, "k")));
+	assert_value(h, "k", "new");
+}
+
+/* Every eighth get is sampled; a key that has them all is as hot as can be. */
 static void the_sketch_promotes_what_is_hot(void **state)
 {
 	struct harness *h = *state;
@@ -246,6 +257,7 @@ int main(void)
 		TEST(without_a_rule_nothing_is_promoted),
 		TEST(lru_promotes_at_the_first_read),
 		TEST(second_promotes_at_the_second_read_on_flash),
+		TEST(second_promotes_from_a_bin_too),
 		TEST(the_sketch_promotes_what_is_hot),
 		TEST(the_sketch_promotes_at_its_threshold),
 		TEST(under_m_no_rule_promotes),
