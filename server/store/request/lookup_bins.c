@@ -197,7 +197,9 @@ static void bins_look_into(struct store_lookup *lookup)
 	case SEG_BIN_ABSENT:
 		bins_read_on(lookup);
 		return;
-	case SEG_BIN_EMPTY: /* the key, or another one with its fingerprint, was there */
+	case SEG_BIN_EMPTY: /* nothing was ever there, or its bytes are lost, which the walk at reclaim tells */
+		bins_lose(lookup);
+		return;
 	case SEG_BIN_DAMAGED:
 		bins_met_damage(lookup);
 		return;
