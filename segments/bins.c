@@ -134,10 +134,29 @@ enum seg_bin_says seg_bin_find(const struct segments *seg, uint32_t segment, uin
 
 /* ---- reads ------------------------------------------------------------------------------------- */
 
-int seg_read_now(struct segments *seg, uint32_t segment, uint64_t offset, uint64_t bytes, void *pages, uint64_t room,
-		 uint64_t *from)
+/* Reads pages of the segment. The flash may be moved to another device meanwhile. */
+static int read_pages(struct segments *seg, uint32_t segment, void *pages, uint64_t bytes, uint64_t offset,
+		      bool cleaner)
 {
-	struct seg_home home = seg_home(seg, segment);
+	struct home_user user;
+	struct seg_home home;
+	int error;
+
+	home_user_init(seg, &user);
+	home = home_enter(seg, &user, segment);
+	if (cleaner)
+		device_asked(seg);
+	error = dev_read(home.device, pages, bytes, home.offset + offset);
+	home_leave(&user, home.number);
+	if (cleaner)
+		device_answered(seg);
+	home_user_fini(seg, &user);
+	return error;
+}
+
+int seg_read_now(struct segments *seg, uint32_t segment, uint64_t offset, uint64_t bytes, bool cleaner, void *pages,
+		 uint64_t room, uint64_t *from)
+{
 	uint64_t first = offset & ~(uint64_t)(SEG_PAGE - 1), end;
 	int error;
 
@@ -147,7 +166,7 @@ int seg_read_now(struct segments *seg, uint32_t segment, uint64_t offset, uint64
 	must((uintptr_t)pages % SEG_PAGE == 0 && end - first <= room);
 	if (health_offline(seg))
 		return FS_EIO;
-	error = dev_read(home.device, pages, end - first, home.offset + first);
+	error = read_pages(seg, segment, pages, end - first, first, cleaner);
 	if (error != 0)
 		health_read_error(seg, -error);
 	*from = offset - first;
@@ -176,25 +195,28 @@ static bool visit_bin(const struct segments *seg, uint32_t segment, uint64_t seq
 	return true;
 }
 
-int seg_walk_bins(struct segments *seg, uint32_t segment, uint32_t first, uint32_t count,
+int seg_walk_bins(struct segments *seg, uint32_t segment, uint32_t first, uint32_t count, bool cleaner,
 		  bool (*visit)(void *context, uint64_t offset, const struct seg_record *record), void *context)
 {
 	const struct seg_entry *entry = entry_of(seg, segment);
 	uint64_t sequence = entry->sequence, from;
 	uint32_t bins = seg_bins(seg, segment), each = bins ? PIECE_BYTES / entry->bin_bytes : 1;
-	uint8_t *pages = bins ? mem_aligned(SEG_PAGE, PIECE_BYTES + SEG_PAGE) : NULL;
 	bool corrupt = false, failed = false, more = true;
+	uint8_t *pages;
+	uint64_t room;
 
-	if (bins == 0)
+	must(first <= bins && count <= bins - first);
+	if (count == 0)
 		return FS_OK;
+	room = (uint64_t)(count < each ? count : each) * entry->bin_bytes + SEG_PAGE;
+	pages = mem_aligned(SEG_PAGE, room);
 	if (!pages)
 		return FS_ENOMEM;
-	must(first <= bins && count <= bins - first);
 	for (uint32_t b = first, end = first + count; b < end && more; b += each) {
 		uint32_t n = end - b < each ? end - b : each;
 
-		if (seg_read_now(seg, segment, bin_at(entry, b).offset, (uint64_t)n * entry->bin_bytes, pages,
-				 PIECE_BYTES + SEG_PAGE, &from) != FS_OK) {
+		if (seg_read_now(seg, segment, bin_at(entry, b).offset, (uint64_t)n * entry->bin_bytes, cleaner,
+				 pages, room, &from) != FS_OK) {
 			failed = true;
 			continue;
 		}

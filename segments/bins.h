@@ -82,14 +82,15 @@ enum seg_bin_says seg_bin_find(const struct segments *seg, uint32_t segment, uin
 
 /* Reads so many bytes at that offset of a segment into memory of the caller's, which is aligned to a page and has room for whole
    pages around them; *from is where in it they begin. FS_OK; FS_EIO, which counts against the error budget; FS_EINVAL: they
-   lie outside of the segment. The cleaner, or any thread that has pinned the segment. Waits for the device. */
-FS_MUST_CHECK int seg_read_now(struct segments *seg, uint32_t segment, uint64_t offset, uint64_t bytes, void *pages,
-			       uint64_t room, uint64_t *from);
+   lie outside of the segment. The cleaner, whose waits seg_busy_ms tells (cleaner is true then), or any thread that has pinned the
+   segment. Waits for the device. */
+FS_MUST_CHECK int seg_read_now(struct segments *seg, uint32_t segment, uint64_t offset, uint64_t bytes, bool cleaner,
+			       void *pages, uint64_t room, uint64_t *from);
 /*
  * Calls visit for each whole record of the bins first .. first + count - 1, in order of offset; visit returns false to stop. Reads
  * in large pieces. FS_OK; FS_ECORRUPT, FS_EIO: something was skipped; FS_ENOMEM. Called like seg_read_now.
  */
-FS_MUST_CHECK int seg_walk_bins(struct segments *seg, uint32_t segment, uint32_t first, uint32_t count,
+FS_MUST_CHECK int seg_walk_bins(struct segments *seg, uint32_t segment, uint32_t first, uint32_t count, bool cleaner,
 				bool (*visit)(void *context, uint64_t offset, const struct seg_record *record),
 				void *context);
 

@@ -122,8 +122,9 @@ int reclaim_bins(struct reclaim_walk *walk)
 	uint64_t visited;
 	int result;
 
-	bins_searcher_init(&bins.searcher, walk->store);
+	bins_searcher_init(&bins.searcher, walk->store, true);
 	result = seg_walk(walk->store->segments, walk->segment, visit, &bins, &visited);
+	ctr_add(CTR_flash_reclaim_bytes_read, bins.searcher.bytes);
 	bins_searcher_fini(&bins.searcher);
 	return result;
 }

@@ -366,7 +366,7 @@ static int walk_flash(struct object_walk *walk)
 	struct seg_info info;
 	int result = FS_OK;
 
-	bins_searcher_init(&walk->searcher, walk->store);
+	bins_searcher_init(&walk->searcher, walk->store, false);
 	seg_get_info(walk->store->segments, &info);
 	for (uint32_t n = 0; n < info.segments && !walk->stopped; n++)
 		if (walk_segment(walk, n) != FS_OK)

@@ -5,9 +5,9 @@
 
 #include "base/alloc.h"
 
-void bins_searcher_init(struct bins_searcher *searcher, struct store *store)
+void bins_searcher_init(struct bins_searcher *searcher, struct store *store, bool cleaner)
 {
-	*searcher = (struct bins_searcher){ .store = store };
+	*searcher = (struct bins_searcher){ .store = store, .cleaner = cleaner };
 }
 
 void bins_searcher_fini(struct bins_searcher *searcher)
@@ -46,8 +46,8 @@ bool bins_read_chain_record(struct bins_searcher *searcher, const struct frugal_
 	if (!make_room(&searcher->chain_pages, &searcher->chain_room, at->length) ||
 	    !seg_pin(segments, at->segment, at->sequence))
 		return false;
-	read = seg_read_now(segments, at->segment, at->offset, at->length, searcher->chain_pages, searcher->chain_room,
-			    &from) == FS_OK &&
+	read = seg_read_now(segments, at->segment, at->offset, at->length, searcher->cleaner, searcher->chain_pages,
+			    searcher->chain_room, &from) == FS_OK &&
 	       seg_record_read(segments, at->segment, at->sequence, at->offset, searcher->chain_pages + from,
 			       at->length, &searcher->chain, &needed) == FS_OK &&
 	       bins_is_chain_record(&searcher->chain, partition);
@@ -71,9 +71,10 @@ static enum seg_bin_says read_bin(struct bins_searcher *searcher, const struct b
 	if (!seg_pin(segments, match->segment, match->sequence))
 		return SEG_BIN_DAMAGED;
 	bin = seg_bin_of(segments, match->segment, x);
+	searcher->bytes += bin.bytes;
 	if (make_room(&searcher->pages, &searcher->room, bin.bytes) &&
-	    seg_read_now(segments, match->segment, bin.offset, bin.bytes, searcher->pages, searcher->room, &from) ==
-		    FS_OK)
+	    seg_read_now(segments, match->segment, bin.offset, bin.bytes, searcher->cleaner, searcher->pages,
+			 searcher->room, &from) == FS_OK)
 		says = seg_bin_find(segments, match->segment, match->sequence, &bin, searcher->pages + from,
 				    record->key, record->key_length, &found, &at);
 	seg_unpin(segments, match->segment);

@@ -16,8 +16,10 @@
 /* Bytes of chain records and bins that are read one at a time. */
 struct bins_searcher {
 	struct store *store;
+	bool cleaner; /* the cleaner's: its waits are told (seg_busy_ms) */
 	uint8_t *pages; /* room bytes; NULL before the first read */
 	uint64_t room;
+	uint64_t bytes; /* of bins that were asked for so far */
 	struct frugal_found chain_at; /* the chain record that was read last; sequence 0: none */
 	struct seg_record chain; /* its contents, in chain_pages */
 	uint8_t *chain_pages;
@@ -33,8 +35,8 @@ struct bins_record {
 	uint64_t sequence;
 };
 
-/* Begins without memory. */
-void bins_searcher_init(struct bins_searcher *searcher, struct store *store);
+/* Begins without memory. cleaner: the caller is the cleaner. */
+void bins_searcher_init(struct bins_searcher *searcher, struct store *store, bool cleaner);
 /* Frees what the searcher has. */
 void bins_searcher_fini(struct bins_searcher *searcher);
 

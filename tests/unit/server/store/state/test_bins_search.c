@@ -24,7 +24,7 @@ static bool is_current(struct harness *h, const char *key, uint32_t segment, uin
 	struct frugal_since since;
 	bool current;
 
-	bins_searcher_init(&searcher, h->store);
+	bins_searcher_init(&searcher, h->store, false);
 	current = bins_is_current(&searcher, &record, &since);
 	bins_searcher_fini(&searcher);
 	return current;
