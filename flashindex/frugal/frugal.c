@@ -318,6 +318,25 @@ void frugal_close(struct frugal *frugal, uint32_t segment)
 	segment_close(frugal, segment);
 }
 
+bool frugal_pick(const struct frugal *frugal, uint64_t random, struct frugal_found *out, uint32_t *records)
+{
+	uint64_t at = reduce64(random, atomic_load(&frugal->open_records));
+
+	for (uint32_t s = 0; s < frugal->config.segments; s++) {
+		uint64_t sequence = atomic_load_explicit(&frugal->open[s], memory_order_relaxed);
+
+		if (sequence == 0)
+			continue;
+		if (at < frugal->records[s]) {
+			*out = (struct frugal_found){ .segment = s, .sequence = sequence };
+			*records = frugal->records[s];
+			return true;
+		}
+		at -= frugal->records[s];
+	}
+	return false;
+}
+
 bool frugal_is_open(const struct frugal *frugal, uint32_t segment, uint64_t sequence)
 {
 	must(segment < frugal->config.segments);

@@ -181,6 +181,10 @@ FS_MUST_CHECK int frugal_take_kills(struct frugal *frugal);
 /* The segment's records can't be found any more, because it is reclaimed; not by a later process either. Without effect on one that
    isn't open. */
 void frugal_close(struct frugal *frugal, uint32_t segment);
+/* Picks an open segment by a random number, each with a chance in proportion to its records; out has segment and sequence. False:
+   none is open. */
+FS_MUST_CHECK bool frugal_pick(const struct frugal *frugal, uint64_t random, struct frugal_found *out,
+			       uint32_t *records);
 /* Is the segment open with this sequence? Any thread, no lock. */
 FS_MUST_CHECK bool frugal_is_open(const struct frugal *frugal, uint32_t segment, uint64_t sequence);
 

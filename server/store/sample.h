@@ -5,6 +5,7 @@
  *   keeper  --SAMPLE_DRAM_PER_S--> some lines of random stripes ---+
  *                                                                    +--> seen(context, object)
  *   cleaner --SAMPLE_FLASH_PER_S-> a random slot, its record read ---+
+ *                                  or a random bin, and a record of it that is live
  *
  * In each tier an object's chance goes by its weight: the sums of weights estimate the tier. Clean copies in DRAM are left
  * out, as their objects are on flash; so are ghosts. On flash an object takes a read of its own, so that samples are few, and

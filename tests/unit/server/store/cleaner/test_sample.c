@@ -252,6 +252,58 @@ static void the_bytes_read_are_bounded(void **state)
 	assert_true(ctr_total(CTR_flash_bytes_read) - before <= 66ull * SAMPLE_FLASH_BYTES_PER_S);
 }
 
+/* ---- bins -------------------------------------------------------------------------------------------- */
+
+static int setup_frugal(void **state)
+{
+	int result = setup_in_memory(state);
+
+	((struct harness *)*state)->config.index = STORE_INDEX_FRUGAL;
+	return result;
+}
+
+static void set_keys_on_flash(struct harness *h, const char *value)
+{
+	char key[32];
+
+	for (unsigned i = 0; i < KEYS; i++) {
+		snprintf(key, sizeof(key), "key%u", i);
+		assert_int_equal(set(h, key, value).result, STORE_STORED);
+	}
+	for (unsigned i = 0; i < KEYS; i++) {
+		snprintf(key, sizeof(key), "key%u", i);
+		move(h, key);
+	}
+}
+
+/* Of what was overwritten or deleted the records are there still. */
+static void in_bins_live_objects_have_their_chance(void **state)
+{
+	struct harness *h = *state;
+	char key[32];
+
+	open_seen(h);
+	set_keys_on_flash(h, "first");
+	set_keys_on_flash(h, "second");
+	for (unsigned i = 0; i < KEYS; i += 2) {
+		snprintf(key, sizeof(key), "key%u", i);
+		assert_int_equal(run(h, STORE_DELETE, key).result, STORE_DELETED);
+	}
+	forget(h);
+	for (unsigned i = 0; i < 40000; i++) {
+		uint64_t before = seen.flash;
+
+		step(h, 5);
+		if (seen.flash > before && strncmp(seen.last_key, "key", 3) == 0)
+			assert_int_equal(seen.last.value_length, strlen("second"));
+		if (seen.of[1] && seen.of[11] && seen.of[21] && seen.of[31])
+			break;
+	}
+	assert_true(seen.of[1] && seen.of[11] && seen.of[21] && seen.of[31]);
+	for (unsigned i = 0; i < KEYS; i += 2)
+		assert_int_equal(seen.of[i], 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -266,6 +318,9 @@ int main(void)
 		TEST(objects_on_flash_have_their_chance),
 		TEST(what_is_seen_of_a_record),
 		TEST(the_bytes_read_are_bounded),
+		cmocka_unit_test_setup_teardown(in_bins_live_objects_have_their_chance, setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(what_is_seen_of_a_record, setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(a_record_that_is_damaged, setup_frugal, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
