@@ -12,6 +12,7 @@
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/dram/share.h"
 #include "server/store/state/bins.h"
+#include "server/store/state/recount.h"
 
 #define ITEMS_AHEAD 10u
 #define NUMBERS_AHEAD 16u
@@ -19,7 +20,8 @@
 #define DUTIES_EACH 4096u /* objects committed between two beats */
 #define SHARE_MOST 2u /* of -m: a half, for the index */
 #define COLUMN_BYTES_EACH 3u /* of a record, kills included; an estimate */
-#define RECLAIMS_MOST 4u /* to make room for one segment's column */
+#define KILL_BYTES_EACH 7u /* of a kill that is listed with columns */
+#define RECLAIMS_MOST 4u /* to make room for one segment's column, or for kills */
 
 void bins_plan_begin(struct store *store)
 {
@@ -30,22 +32,34 @@ void bins_plan_end(struct store *store)
 {
 	frugal_plan_end(store->frugal);
 	tables_tidy(store);
+	atomic_store(&store->kills_told, false);
 }
 
-/* Has -m room for a column of so many records? */
-static bool has_memory(const struct store *store, uint64_t records)
+/* Has -m room for so many bytes more of the index? */
+static bool has_memory(const struct store *store, uint64_t bytes)
 {
-	return frugal_memory(store->frugal) + records * COLUMN_BYTES_EACH <= store_memory_limit(store) / SHARE_MOST;
+	return frugal_memory(store->frugal) + bytes <= store_memory_limit(store) / SHARE_MOST;
+}
+
+/* The same; where there is none it reclaims some of the oldest segments, with which columns and kills go. Not at the stop, when
+   segments are not given up for others. */
+static FS_MUST_CHECK bool make_memory(struct store *store, uint64_t bytes)
+{
+	uint32_t oldest;
+
+	for (unsigned n = 0; n < RECLAIMS_MOST && !has_memory(store, bytes); n++) {
+		if (!cleaner_gives_up(store) || !seg_oldest(store->segments, &oldest))
+			return false;
+		recount_finish(store);
+		if (!reclaim_segment(store, oldest))
+			return false;
+	}
+	return has_memory(store, bytes);
 }
 
 bool bins_room(struct store *store, uint64_t records)
 {
-	uint32_t oldest;
-
-	for (unsigned n = 0; n < RECLAIMS_MOST && !has_memory(store, records); n++)
-		if (!seg_oldest(store->segments, &oldest) || !reclaim_segment(store, oldest))
-			return false;
-	return frugal_reserve(store->frugal, records) == FS_OK;
+	return make_memory(store, records * COLUMN_BYTES_EACH) && frugal_reserve(store->frugal, records) == FS_OK;
 }
 
 /* ---- the commit ------------------------------------------------------------------------------ */
@@ -155,9 +169,14 @@ void bins_commit(struct store *store, uint32_t segment, const struct seg_plan *p
 
 void bins_step(struct store *store)
 {
+	struct frugal_status status;
+
 	if (!store->frugal || !frugal_is_crowded(store->frugal))
 		return;
-	if (frugal_take_kills(store->frugal) != FS_OK)
+	frugal_get_status(store->frugal, &status);
+	if (!make_memory(store, status.kills * KILL_BYTES_EACH))
+		frugal_plan_end(store->frugal); /* columns of segments that are gone give their memory back */
+	if (!has_memory(store, status.kills * KILL_BYTES_EACH) || frugal_take_kills(store->frugal) != FS_OK)
 		log_limited(LOG_LEVEL_WARN,
 			    "flash: the table of kills is half full, and there is no memory for a longer list");
 	tables_tidy(store);

@@ -264,21 +264,52 @@ static void a_copy_that_relieves_a_kept_object_has_no_record(void **state)
 	mem_free(held);
 }
 
+/* Deletes fillers, of which most are on flash, and writes nothing meanwhile. */
+static void delete_until_crowded(struct harness *h)
+{
+	for (unsigned n = 0; n < 14; n++)
+		assert_true(write_one(h));
+	for (unsigned n = 0; n < 127 * 127 && !frugal_is_crowded(h->store->frugal); n++) {
+		char key[3] = { (char)(0x80 + n % 127), (char)(0x80 + n / 127), 0 };
+
+		(void)run(h, STORE_DELETE, key);
+	}
+	assert_true(frugal_is_crowded(h->store->frugal));
+}
+
+/* Clients delete, and set little: kills are listed in memory, of which -m gives the index a half. */
+static void kills_without_memory_cost_the_oldest_segments(void **state)
+{
+	struct harness *h = *state;
+	uint64_t limit = store_memory_limit(h->store), reclaimed;
+	struct frugal_status before, status;
+
+	set_on_flash(h, "key", "value");
+	delete_until_crowded(h);
+	frugal_get_status(h->store->frugal, &before);
+	atomic_store(&h->store->memory_limit, 2 * frugal_memory(h->store->frugal));
+	reclaimed = ctr_sum(CTR_segments_reclaimed);
+	h->store->cleaner->saves = true; /* at the stop no segment is given up */
+	bins_step(h->store);
+	assert_int_equal(ctr_sum(CTR_segments_reclaimed), reclaimed);
+	h->store->cleaner->saves = false;
+	for (unsigned n = 0; n < 100 && frugal_is_crowded(h->store->frugal); n++)
+		bins_step(h->store);
+	frugal_get_status(h->store->frugal, &status);
+	assert_false(frugal_is_crowded(h->store->frugal));
+	assert_true(ctr_sum(CTR_segments_reclaimed) > reclaimed && status.segments < before.segments);
+	assert_true(frugal_memory(h->store->frugal) <= store_memory_limit(h->store) / 2);
+	atomic_store(&h->store->memory_limit, limit);
+	set_on_flash(h, "key", "two");
+	assert_value(h, "key", "two");
+}
+
 static void a_table_of_kills_that_fills_up_is_taken_over(void **state)
 {
 	struct harness *h = *state;
 	struct frugal_status status;
-	unsigned rounds = 0;
 
-	frugal_get_status(h->store->frugal, &status);
-	while (!frugal_is_crowded(h->store->frugal) && rounds++ < 100) {
-		assert_true(write_one(h));
-		for (unsigned n = 0; n < 127 * 127; n += 7) {
-			char key[3] = { (char)(0x80 + n % 127), (char)(0x80 + n / 127), 0 };
-
-			(void)run(h, STORE_DELETE, key);
-		}
-	}
+	delete_until_crowded(h);
 	set_on_flash(h, "key", "value");
 	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
 	assert_int_equal(frugal_take_kills(h->store->frugal), FS_OK);
@@ -306,6 +337,7 @@ int main(void)
 						setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(a_copy_that_relieves_a_kept_object_has_no_record, setup_frugal,
 						teardown),
+		cmocka_unit_test_setup_teardown(kills_without_memory_cost_the_oldest_segments, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(a_table_of_kills_that_fills_up_is_taken_over, setup_frugal, teardown),
 	};
 
