@@ -37,6 +37,8 @@
 	FAULT(killed_in_extent_move, "SIGKILL when an extent is in both tables") \
 	FAULT(killed_in_flush, "SIGKILL before a flush_all is published, and right behind it") \
 	FAULT(killed_in_journal, "SIGKILL before a block of the journal is written, and before its answers go on") \
+	FAULT(killed_in_merge, \
+	      "SIGKILL before a new chain of the frugal index is published, and at each step behind it") \
 	FAULT(killed_in_move, "SIGKILL at each step of the switch to the device that the flash is moved to") \
 	FAULT(killed_in_rebuild, "SIGKILL when a record of a rebuild has its slot again") \
 	FAULT(killed_in_reclaim, "SIGKILL when an object of a victim segment is back in DRAM and still has its slot") \

@@ -215,8 +215,8 @@ int seg_walk_bins(struct segments *seg, uint32_t segment, uint32_t first, uint32
 	for (uint32_t b = first, end = first + count; b < end && more; b += each) {
 		uint32_t n = end - b < each ? end - b : each;
 
-		if (seg_read_now(seg, segment, bin_at(entry, b).offset, (uint64_t)n * entry->bin_bytes, cleaner,
-				 pages, room, &from) != FS_OK) {
+		if (seg_read_now(seg, segment, bin_at(entry, b).offset, (uint64_t)n * entry->bin_bytes, cleaner, pages,
+				 room, &from) != FS_OK) {
 			failed = true;
 			continue;
 		}

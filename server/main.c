@@ -75,6 +75,7 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->reinsertion = conf->reinsertion == CONF_REINSERTION_LIVE ? STORE_REINSERT_LIVE : STORE_REINSERT_READ;
 	out->hot_fraction = conf->hot_fraction;
 	out->index = conf->index == CONF_INDEX_FRUGAL ? STORE_INDEX_FRUGAL : STORE_INDEX_SLOTS;
+	out->frugal_memory = (unsigned)conf->frugal_memory;
 	out->promotion = (struct store_promotion){ .rule = (enum store_promote)conf->promote,
 						   .share = conf->promote_share,
 						   .miss_cost = conf->promote_miss_cost,

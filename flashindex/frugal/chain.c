@@ -105,6 +105,16 @@ void chain_mark(struct frugal *frugal, const struct chain *chain)
 					      memory_order_release);
 }
 
+bool frugal_chain_is_over(const struct frugal *frugal)
+{
+	const struct chain *chain = frugal->chain;
+
+	for (uint32_t c = 0; chain && c < chain->columns; c++)
+		if (column_is_open(frugal, &chain->column[c]))
+			return false;
+	return chain != NULL;
+}
+
 void frugal_drop_chain(struct frugal *frugal)
 {
 	struct chain *old = frugal->chain;

@@ -62,6 +62,7 @@ struct frugal_config {
 	uint64_t objects; /* that a full flash is expected to hold: the first prefilter's size. 1 or more */
 	uint64_t kill_bytes; /* of the table of kills, about, if the index is made anew; 8 for a kill */
 	uint64_t memory_most; /* that bundles, prefilter and places of the chain may ever have. Costs address space */
+	uint64_t prefilter_most; /* bytes of one that a merge makes: with more objects it passes more absent keys. 0: any */
 	double share; /* of the segments whose columns stay in memory: above 0; 1 or more: all, and there is no chain */
 	uint64_t seed; /* of the hash of keys; the same for the life of the flash */
 };
@@ -201,6 +202,9 @@ struct frugal_merge;
  * partitions are possible: the same old record gives the same new one. FS_OK; FS_EBUSY: one is under way; FS_ENOMEM.
  */
 FS_MUST_CHECK int frugal_merge_begin(struct frugal_merge **out, struct frugal *frugal);
+/* Returns the columns that the new chain has, the newest first, 24 bytes each: sequence, 8 bytes; segment and number of records, 4
+   each; bytes of the records, 8. Valid as long as the merge. */
+const void *frugal_merge_columns(const struct frugal_merge *merge, uint32_t *count);
 /* Where is the old record of a partition? False: it has none. */
 FS_MUST_CHECK bool frugal_merge_old(const struct frugal_merge *merge, uint32_t partition, struct frugal_found *out);
 /*
@@ -222,9 +226,14 @@ FS_MUST_CHECK int frugal_merge_written(struct frugal_merge *merge, uint32_t segm
 void frugal_merge_publish(struct frugal_merge *merge);
 /* Gives the merge up: everything stays as it was. Frees merge; NULL does nothing. */
 void frugal_merge_cancel(struct frugal_merge *merge);
+/* Has the segment records of the new chain? */
+FS_MUST_CHECK bool frugal_merge_has(const struct frugal_merge *merge, uint32_t segment, uint64_t sequence);
 /* Has the segment records of the present chain? Any thread, no lock. */
 FS_MUST_CHECK bool frugal_has_chain_in(const struct frugal *frugal, uint32_t segment, uint64_t sequence);
-/* The chain can't be read any more: what is in older columns than the bundles' can't be found from now on. */
+/* Is there a chain, and is none of its columns' segments open any more? Then it is of no use. */
+FS_MUST_CHECK bool frugal_chain_is_over(const struct frugal *frugal);
+/* Drops the chain: what is in older columns than the bundles' can't be found from now on. No merge is under way. Without effect
+   where there is none. */
 void frugal_drop_chain(struct frugal *frugal);
 
 /* ---- walks ----------------------------------------------------------------------------------- */

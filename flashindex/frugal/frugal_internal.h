@@ -138,7 +138,8 @@ struct frugal {
 	uint64_t fixed_bytes; /* all parts before the blocks, which begin behind them */
 	_Atomic uint64_t *kills; /* lines * LINE_CELLS: kills.c */
 	_Atomic uint64_t *watermarks; /* of each partition; only rise */
-	_Atomic uint64_t *closed; /* of each segment: the sequence under which it was closed last. In the area; the cleaner's */
+	_Atomic uint64_t
+		*closed; /* of each segment: the sequence under which it was closed last. In the area; the cleaner's */
 	_Atomic(struct view *) view;
 	struct view *spare_view; /* that was published before; the cleaner's */
 	void (*quiesce)(void *context);

@@ -2,6 +2,7 @@
 /* A merge: bundles and the old chain become a new chain, which takes the place of both by one store. */
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/metrics/counters.h"
 #include "flashindex/frugal/chain_internal.h"
 
@@ -58,8 +59,10 @@ static void choose_prefilter(struct frugal *frugal)
 {
 	double objects = objects_expected(frugal);
 	double bits = 8 * (double)prefilter_bytes(frugal, frugal->prefilter->blocks) / objects;
-	uint64_t blocks = prefilter_blocks(frugal, (uint64_t)objects + 1);
+	uint64_t blocks = prefilter_blocks(frugal, (uint64_t)objects + 1), most = frugal->config.prefilter_most;
 
+	if (most && prefilter_bytes(frugal, blocks) > most)
+		blocks = most / prefilter_bytes(frugal, 1) ? most / prefilter_bytes(frugal, 1) : 1;
 	if ((bits < BITS_LEAST || bits > BITS_MOST) && blocks != frugal->prefilter->blocks)
 		frugal->next_prefilter = prefilter_create(frugal, blocks);
 }
@@ -112,6 +115,22 @@ bool frugal_merge_old(const struct frugal_merge *merge, uint32_t partition, stru
 	const struct chain *chain = merge->frugal->chain;
 
 	return chain && chain_place(merge->frugal, chain, partition, out);
+}
+
+_Static_assert(sizeof(struct column) == 24, "as frugal_merge_columns tells");
+
+const void *frugal_merge_columns(const struct frugal_merge *merge, uint32_t *count)
+{
+	*count = merge->gathering.columns;
+	return merge->gathering.column;
+}
+
+bool frugal_merge_has(const struct frugal_merge *merge, uint32_t segment, uint64_t sequence)
+{
+	for (uint32_t s = 0; s < merge->segments; s++)
+		if (merge->segment[s].segment == segment && merge->segment[s].sequence == sequence)
+			return true;
+	return false;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -241,7 +260,9 @@ void frugal_merge_publish(struct frugal_merge *merge)
 		merge->places[p] = (uint32_t)merge->place;
 	must(chain_fill(frugal, fill_row(merge, ++frugal->chain_number), chain));
 	merge->chain = NULL;
+	fault_kill(FAULT_killed_in_merge);
 	atomic_store_explicit(&frugal->kept->chain, chain->number, memory_order_release);
+	fault_kill(FAULT_killed_in_merge);
 	frugal->chain = chain;
 	chain_mark(frugal, chain);
 	if (frugal->next_prefilter)
@@ -250,6 +271,7 @@ void frugal_merge_publish(struct frugal_merge *merge)
 	while (covered < frugal->bundles && frugal->bundle[covered]->serial > merge->covers)
 		covered++;
 	bundles_replace(frugal, covered, frugal->bundles - covered, NULL);
+	fault_kill(FAULT_killed_in_merge);
 	chain_destroy(frugal, old);
 	prefilter_destroy(frugal, old_prefilter);
 	merge_free(merge);

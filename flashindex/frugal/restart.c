@@ -32,9 +32,20 @@ static void open_columns(struct frugal *frugal, const struct column *column, uin
 			segment_open(frugal, &column[c]);
 }
 
+/* Are all segments of the chain LIVE? It goes before any of them does. */
+static bool chain_is_there(const struct chain *chain, const uint64_t *sequences)
+{
+	for (uint32_t s = 0; s < chain->segments; s++)
+		if (sequences[chain->segment[s].segment] != chain->segment[s].sequence)
+			return false;
+	return true;
+}
+
 /* Begins with what the handle has got. */
 static int begin_with(struct frugal *frugal, const uint64_t *sequences)
 {
+	if (frugal->chain && !chain_is_there(frugal->chain, sequences))
+		return FS_ECORRUPT;
 	for (unsigned b = 0; b < frugal->bundles; b++) {
 		open_columns(frugal, frugal->bundle[b]->column, frugal->bundle[b]->columns, sequences);
 		if (frugal->bundle[b]->serial > frugal->serial)

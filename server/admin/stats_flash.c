@@ -101,6 +101,8 @@ static void frugal_rows(const struct store_status *status, struct stats_out *out
 	number_row(out, ROW_FLASH_frugal_partitions, frugal->partitions);
 	number_row(out, ROW_FLASH_frugal_columns, frugal->columns_in_memory);
 	number_row(out, ROW_FLASH_frugal_bundles, frugal->bundles);
+	number_row(out, ROW_FLASH_frugal_chain_columns, frugal->columns_in_chain);
+	number_row(out, ROW_FLASH_frugal_chain_segments, frugal->chain_segments);
 }
 
 static const char *allocation_text(const struct store_status *status)

@@ -34,15 +34,19 @@ def config(name, daemon="", faults="", client="", require=MOVING, strict=True, m
 
 FEW_TAGS = "--tag-bits 2 --hash-functions 2"
 REVALIDATE = "index_force_relocation=every:3,store_revalidation_fails=every:7"
+SLOW_STEPS = "cleaner_pause_before_commit=every:3,store_reclaim_visit=every:20,store_promote=every:4"
 DEVICE = ("device_read_again=every:5,device_read_slow=every:50,device_read_eio=prob:5,"
           "device_read_corrupt=prob:5,reclaim_walk_fails=every:5000")
 CONFIGS = [
     config("plain", require=MOVING + ",flash_objects_reinserted"),
     config("tags", FEW_TAGS, flash="1280k", segment="256k", require=MOVING + ",false_matches,exact_rejects"),
-    config("frugal", "--index=frugal", "cleaner_pause_before_commit=every:3,store_reclaim_visit=every:20,store_promote=every:4",
-           require="flash_hits,segments_written,segments_reclaimed,frugal_kills,flash_objects_reinserted"),
-    config("frugal-device", "--index=frugal --reinsertion live", DEVICE, strict=False,
+    config("frugal", "--index=frugal --frugal-memory=100", SLOW_STEPS, require=MOVING + ",frugal_kills,flash_objects_reinserted"),
+    config("frugal-device", "--index=frugal --frugal-memory=100 --reinsertion live", DEVICE, strict=False,
            require="flash_hits,segments_written,frugal_kills,flash_read_errors,flash_checksum_errors"),
+    config("chain", "--index=frugal --frugal-memory=7", SLOW_STEPS,
+           require=MOVING + ",frugal_kills,flash_objects_reinserted,frugal_merges,frugal_chain_reads"),
+    config("chain-device", "--index=frugal --frugal-memory=7 --reinsertion live", DEVICE, strict=False,
+           require="flash_hits,segments_written,frugal_kills,flash_read_errors,flash_checksum_errors,frugal_chain_reads"),
     config("paused", faults="cleaner_pause_before_commit=always", require=MOVING + ",flash_dead_on_commit"),
     config("revalidate", faults=REVALIDATE, require=MOVING + ",flash_revalidations,index_moves"),
     config("freeze", FEW_TAGS, "store_revalidation_fails=prob:700,cleaner_pause_before_commit=every:2,"

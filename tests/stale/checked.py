@@ -31,7 +31,7 @@ INTERRUPTED = 6  # and about each sixth start is killed at once, and followed by
 LIFE_BETWEEN = 0.4  # seconds at most, between two deaths at chosen instants
 KILL_LINE = "fault point: {} kills the process"  # FAULT_KILL_LINE of base/fault.h
 SUMMED = ("flash_hits", "segments_written", "segments_reclaimed", "index_slots_cleared", "false_matches", "index_moves",
-          "flash_promotions", "flash_copy_hits", "flash_copies_dropped", "flash_dead_on_commit", "frugal_kills", "flash_read_errors", "flash_checksum_errors", "flash_write_errors",
+          "flash_promotions", "flash_copy_hits", "flash_copies_dropped", "flash_dead_on_commit", "frugal_kills", "frugal_merges", "frugal_chain_reads", "flash_read_errors", "flash_checksum_errors", "flash_write_errors",
           "flash_reads_shed", "segments_swept", "filter_rejects", "filter_units_loaded")
 SHOWN = ("flash_hits", "segments_written", "segments_reclaimed", "index_slots_cleared", "false_matches", "index_moves",
          "flash_promotions")

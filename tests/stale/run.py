@@ -24,6 +24,8 @@ REPORTING = threading.Lock()
 BUILD = os.path.join(HERE, "..", "..", "build")
 MOVING = "flash_hits,segments_written,segments_reclaimed,index_slots_cleared"
 FRUGAL = "flash_hits,segments_written,segments_reclaimed,frugal_kills"
+ALL_COLUMNS = "--index=frugal --frugal-memory=100"
+CHAIN = "--index=frugal --frugal-memory=6"  # of 31 segments: a merge behind each second one
 FEW_TAGS = "--tag-bits 2 --hash-functions 2"
 PAUSES = "cleaner_pause_before_commit=every:3,store_reclaim_visit=every:20,index_force_relocation=every:3,store_promote=every:4"
 DEVICE = ("device_read_again=every:50,device_read_slow=every:200,device_read_eio=every:100-3000,"
@@ -105,16 +107,28 @@ CONFIGS = [
     config("instants-both", "the same with a journal and a region, and with flush_all", "KILL TERM", "--journal=sync",
            needs="--journal", faults=PAUSES, region=True, measured=False, worker="--flush-ms 300",
            instants=(SLOT_CLEAR, RECLAIM, FLUSH, ATTACH[0], SAVE, JOURNAL), require="flash_hits,segments_written"),
-    config("frugal", "kill -9 and clean stops in turn, with the frugal index", "KILL TERM", "--index=frugal", PAUSES, region=True,
+    config("frugal", "kill -9 and clean stops in turn, with the frugal index", "KILL TERM", ALL_COLUMNS, PAUSES, region=True,
            needs="--index", measured=False, require=FRUGAL + ",flash_dead_on_commit"),
-    config("frugal-faults", "the same while the device fails now and then, with flush_all", "TERM KILL", "--index=frugal",
+    config("frugal-faults", "the same while the device fails now and then, with flush_all", "TERM KILL", ALL_COLUMNS,
            faults=DEVICE + PAUSES, region=True, needs="--index", steady=False, worker="--flush-ms 300",
            require="flash_hits,segments_written,frugal_kills"),
     config("frugal-moves", "kill -9 and clean stops in turn, while the flash moves from file to file", "KILL TERM",
-           "--index=frugal --enable-move", PAUSES, region=True, needs="--index", measured=False, moves=True, require=FRUGAL),
+           ALL_COLUMNS + " --enable-move", PAUSES, region=True, needs="--index", measured=False, moves=True, require=FRUGAL),
     config("frugal-instants", "daemons with the frugal index that kill themselves in the middle of a change", "KILL TERM",
-           "--index=frugal", faults=PAUSES, region=True, needs="--index", measured=False,
+           ALL_COLUMNS, faults=PAUSES, region=True, needs="--index", measured=False,
            instants=(COMMIT, RECLAIM, CLOSE, Instant("killed_in_row", 40), ATTACH[0], SAVE), require=FRUGAL),
+    config("chain", "kill -9 and clean stops in turn, with most columns of the frugal index on flash", "KILL TERM", CHAIN, PAUSES,
+           region=True, needs="--frugal-memory", measured=False, require=FRUGAL + ",frugal_merges,frugal_chain_reads"),
+    config("chain-faults", "the same while the device fails now and then, with flush_all", "TERM KILL", CHAIN,
+           faults=DEVICE + PAUSES, region=True, needs="--frugal-memory", steady=False, worker="--flush-ms 300",
+           require="flash_hits,segments_written,frugal_kills,frugal_merges,frugal_chain_reads"),
+    config("chain-moves", "kill -9 and clean stops in turn, with a chain, while the flash moves from file to file", "KILL TERM",
+           CHAIN + " --enable-move", PAUSES, region=True, needs="--frugal-memory", measured=False, moves=True,
+           require=FRUGAL + ",frugal_merges"),
+    config("chain-instants", "daemons with a chain that kill themselves in the middle of a change", "KILL TERM",
+           CHAIN, faults=PAUSES, region=True, needs="--frugal-memory", measured=False,
+           instants=(COMMIT, RECLAIM, CLOSE, Instant("killed_in_row", 40), Instant("killed_in_merge", 20), ATTACH[0], SAVE),
+           require=FRUGAL + ",frugal_merges"),
     config("seeded", "a daemon that forgets to clear slots: the checker must find it", faults="store_slots_kept=every:20",
            stale=True, require="flash_hits"),
 ]

@@ -48,6 +48,7 @@ static const char *const placements[] = { "sweep", "paper", NULL };
 static const char *const reinsertions[] = { "read", "live", NULL };
 static const char *const clock_modes[] = { "lru", "mfu", NULL };
 static const char *const promotes[] = { "off", "sketch", "lru", "second", NULL };
+static const char *const indexes[] = { "slots", "frugal", NULL };
 static const char *const filters[] = { "bloom", "cuckoo", NULL };
 static const char *const modes[] = { "full", "paper", NULL };
 static const char *const read_units[] = { "block", "page", NULL };
@@ -146,6 +147,8 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		return set_word(value, promotes, &config->promotion.rule);
 	if (strcmp(name, "flash-read-unit") == 0)
 		return set_word(value, read_units, &config->read_unit);
+	if (strcmp(name, "index") == 0)
+		return set_word(value, indexes, &config->index);
 	if (strcmp(name, "filter") == 0)
 		return set_word(value, filters, &config->filter);
 	if (strcmp(name, "clock-mode") == 0)
@@ -164,6 +167,8 @@ static bool set_option(struct engine_config *engine, const char *name, const cha
 		config->flashiness_threshold = (uint32_t)real;
 	else if (strcmp(name, "filter-bits") == 0 && real >= 0 && real <= 16)
 		config->filter_bits = (int)real;
+	else if (strcmp(name, "frugal-memory") == 0 && real >= 1 && real <= 100)
+		config->frugal_memory = (unsigned)real;
 	else if (strcmp(name, "filter-units") == 0 && real >= 2 && real <= 8)
 		config->filter_units = (unsigned)real;
 	else if (strcmp(name, "tag-bits") == 0 && real >= 2 && real <= 24)
@@ -402,10 +407,11 @@ static void engine_figures(const struct sim_policy *policy, struct sim_figures *
 		.reclaim_bytes = ctr_total(CTR_flash_reclaim_bytes_read),
 		.segment_fill = status.segments.fill,
 		.dram_objects = status.dram_items,
-		.flash_objects = status.index.used,
+		.flash_objects = status.index.used + status.frugal.objects,
 		.fixed_bytes = status.memory_limit - status.dram_budget,
 		.copy_share = status.copy_share,
-		.index_bytes = status.index.index_bytes + status.index.filter_bytes + status.index.other_bytes,
+		.index_bytes = status.index.index_bytes + status.index.filter_bytes + status.index.other_bytes +
+			       status.frugal_index_bytes,
 		.extents = status.index.extents_used,
 		.false_matches = ctr_total(CTR_false_matches),
 		.has_model = status.classifier.model_in_use,

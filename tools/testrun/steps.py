@@ -57,7 +57,7 @@ SHORT = [
         Step("protocol", lambda: suites.protocol("release"), [("release", "all")]),
         Step("nodes", suites.nodes, [("release", "nodes")]),
         Step("model", lambda: suites.model("debug"), [("debug", "model")]),
-        Step("stale", lambda: suites.stale("mixed", "frugal"), [("debug", "stale")]),
+        Step("stale", lambda: suites.stale("mixed", "frugal", "chain"), [("debug", "stale")]),
         Step("package", suites.package),
     ],
 ]

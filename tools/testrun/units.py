@@ -130,7 +130,8 @@ def frugal():
     programs = [name for name in programs_of("debug", "too") if name.endswith(tuple(f"server/store/{test}" for test in FRUGAL))]
     say(f"-- {len(programs)} unit test programs with the frugal index")
     for name in programs:
-        count(f"{name.partition('/tests/')[2]} (frugal index)", *run_program(name, [], counted(), env={"STORE_INDEX": "frugal"}))
+        for index, text in (("frugal", "frugal index"), ("chain", "frugal index with a chain")):
+            count(f"{name.partition('/tests/')[2]} ({text})", *run_program(name, [], counted(), env={"STORE_INDEX": index}))
 
 
 def replay(name, seeds, cpu):

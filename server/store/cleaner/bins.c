@@ -41,12 +41,19 @@ static bool has_memory(const struct store *store, uint64_t bytes)
 	return frugal_memory(store->frugal) + bytes <= store_memory_limit(store) / SHARE_MOST;
 }
 
+bool bins_has_memory(const struct store *store, uint64_t records)
+{
+	return has_memory(store, records * COLUMN_BYTES_EACH);
+}
+
 /* The same; where there is none it reclaims some of the oldest segments, with which columns and kills go. Not at the stop, when
-   segments are not given up for others. */
+   segments are not given up for others, and not with a chain, which has the columns of old segments: then merges make room. */
 static FS_MUST_CHECK bool make_memory(struct store *store, uint64_t bytes)
 {
 	uint32_t oldest;
 
+	if (store->frugal_config.share < 1)
+		return has_memory(store, bytes);
 	for (unsigned n = 0; n < RECLAIMS_MOST && !has_memory(store, bytes); n++) {
 		if (!cleaner_gives_up(store) || !seg_oldest(store->segments, &oldest))
 			return false;
@@ -174,6 +181,8 @@ void bins_step(struct store *store)
 	if (!store->frugal || !frugal_is_crowded(store->frugal))
 		return;
 	frugal_get_status(store->frugal, &status);
+	if (!has_memory(store, status.kills * KILL_BYTES_EACH))
+		(void)chain_turn(store);
 	if (!make_memory(store, status.kills * KILL_BYTES_EACH))
 		frugal_plan_end(store->frugal); /* columns of segments that are gone give their memory back */
 	if (!has_memory(store, status.kills * KILL_BYTES_EACH) || frugal_take_kills(store->frugal) != FS_OK)
@@ -181,4 +190,5 @@ void bins_step(struct store *store)
 			    "flash: the table of kills is half full, and there is no memory for a longer list");
 	tables_tidy(store);
 	atomic_store(&store->kills_told, false);
+	(void)chain_turn(store);
 }

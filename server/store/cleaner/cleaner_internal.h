@@ -103,6 +103,7 @@ struct cleaner {
 	_Atomic bool held_up; /* a segment waited for tokens since the last tick */
 	_Atomic bool writing; /* a segment is on its way */
 	bool saves; /* at the stop: see cleaner_gives_up */
+	uint32_t chain_partition; /* of the merge that is under way: the first one that isn't written (chain.c) */
 	_Atomic uint64_t offline_until_ms; /* no write is tried before */
 	_Atomic uint64_t beat_ms; /* when it last went on */
 };
@@ -296,9 +297,22 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 void bins_plan_begin(struct store *store);
 void bins_plan_end(struct store *store);
 FS_MUST_CHECK bool bins_room(struct store *store, uint64_t records);
+/* Has -m room for the column of so many records? */
+FS_MUST_CHECK bool bins_has_memory(const struct store *store, uint64_t records);
 void bins_commit(struct store *store, uint32_t segment, const struct seg_plan *plan, const struct gathered *gathered);
 /* Takes kills out of a table that is crowded. The cleaner, when no segment of bins is planned. */
 void bins_step(struct store *store);
+
+/* chain.c, with a frugal index. chain_turn, behind each segment of bins: begins a merge that is due, and writes one segment of the
+   new chain, if that is possible. Waits for the device. No segment of bins is planned. True: it was written, or the rest needed
+   none. */
+bool chain_turn(struct store *store);
+/* Is memory too short for another column, so that the columns which are there should go into the chain first? */
+FS_MUST_CHECK bool chain_is_urgent(const struct store *store);
+/* The segment is reclaimed, and may have records of the chain: no reader comes to it any more. */
+void chain_leave(struct store *store, uint32_t segment, uint64_t sequence);
+/* write.c. Counts so many bytes against the limits of writes, and an error of seg_write against the device. */
+void cleaner_note_written(struct store *store, uint64_t bytes, int result);
 
 /* load_filters.c. Plans to read the filters that segments lack after a warm start; --filter-bits=0 wants none. */
 void load_filters_init(struct store *store);

@@ -228,6 +228,8 @@ static void reclaim_records(struct reclaim_walk *walk)
 	uint64_t visited;
 	int result = FS_OK;
 
+	if (kind == SEG_CHAIN && store->frugal)
+		chain_leave(store, walk->segment, walk->sequence);
 	if (kind == SEG_SLOTS)
 		result = seg_walk_wanted(store->segments, walk->segment, reclaim_want, reclaim_visit, walk, &visited);
 	else if (kind == SEG_BINS && segment_is_open(store, walk->segment))

@@ -2,6 +2,7 @@
 /* Room for a segment: a free segment on flash, and a table of the index for its slots. */
 #include <math.h>
 
+#include "segments/bins.h"
 #include "server/store/cleaner/cleaner_internal.h"
 
 #define ITEMS_AHEAD 10u
@@ -9,10 +10,14 @@
 
 /* ---- on flash -------------------------------------------------------------------------------- */
 
-/* Where no object is given up, only a segment without live objects is written anew. */
+/* Where no object is given up, only a segment without live objects is written anew. In one of bins, or of the chain, there may
+   be some as long as it is open. */
 static bool may_reclaim(const struct store *store, uint32_t segment)
 {
-	return cleaner_gives_up(store) || fidx_segment_slots(store->index, segment) == 0;
+	if (cleaner_gives_up(store))
+		return true;
+	return seg_kind_of(store->segments, segment) == SEG_SLOTS ? fidx_segment_slots(store->index, segment) == 0
+								  : !segment_is_open(store, segment);
 }
 
 bool room_on_flash(struct store *store, uint32_t *segment)

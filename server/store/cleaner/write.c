@@ -91,6 +91,14 @@ static void write_note_failure(struct store *store, int result)
 			    fs_strerror(result));
 }
 
+void cleaner_note_written(struct store *store, uint64_t bytes, int result)
+{
+	atomic_fetch_sub(&store->cleaner->write_tokens, (int64_t)bytes);
+	atomic_fetch_sub(&store->cleaner->ratio_tokens, (int64_t)bytes);
+	if (result != FS_OK)
+		write_note_failure(store, result);
+}
+
 static bool write_planned(struct store *store, uint32_t segment, const struct seg_plan *plan,
 			  const struct gathered *gathered)
 {
@@ -103,11 +111,9 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	uint64_t written = 0;
 	int result = seg_write(store->segments, segment, plan, filter, filter_length, &ops, &write, &written);
 
-	atomic_fetch_sub(&store->cleaner->write_tokens, (int64_t)written);
-	atomic_fetch_sub(&store->cleaner->ratio_tokens, (int64_t)written);
+	cleaner_note_written(store, written, result);
 	if (result != FS_OK) {
 		mem_free(filter);
-		write_note_failure(store, result);
 		return false;
 	}
 	tables_note(store, gathered->bins ? 0 : plan->count - plan->extents);
@@ -175,6 +181,8 @@ bool write_segment(struct store *store, unsigned groups)
 	if (pace_hurry(store))
 		want = store->segment_bytes + store->segment_bytes / 4;
 	bins = gather_is_for_bins(store, groups);
+	if (bins && chain_is_urgent(store) && chain_turn(store))
+		return true;
 	if (bins)
 		bins_plan_begin(store);
 	gather_candidates(store, groups, want, store->cleaner->sizing.table, &gathered);
@@ -184,5 +192,7 @@ bool write_segment(struct store *store, unsigned groups)
 		bins_plan_end(store);
 	if (done)
 		pace_end(store);
+	if (bins)
+		(void)chain_turn(store);
 	return done;
 }

@@ -85,6 +85,8 @@ void lookup_found(struct store_lookup *lookup, const struct seg_record *record)
 		}
 		lookup_drop_slot(lookup); /* an expired or flushed flash object is dropped when met */
 		lookup_read_on(lookup);
+	} else if (!lookup_needs_value(lookup) && bins_is_too_new(lookup, record)) {
+		lookup_miss(lookup);
 	} else if (lookup_to_be_decided(lookup, record)) {
 		lookup_decide(lookup, record, packed_ms);
 	} else {
@@ -236,7 +238,7 @@ static bool lookup_choose_next(struct store_lookup *lookup, uint64_t *length)
 
 void lookup_exhausted(struct store_lookup *lookup)
 {
-	if (lookup_needs_value(lookup)) {
+	if (lookup_needs_value(lookup) || bins_has_moved(lookup)) {
 		lookup_decide(lookup, NULL, 0);
 		return;
 	}

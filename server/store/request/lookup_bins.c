@@ -23,6 +23,8 @@ void bins_begin_search(struct store_lookup *lookup)
 	if (!store->frugal)
 		return;
 	must(bins->state != BINS_FOUND);
+	if (bins->state == BINS_OFF)
+		bins->ids_below = atomic_load_explicit(&store->cas_next, memory_order_relaxed);
 	bins->state = BINS_TO_SEEK;
 	bins->searched = false;
 	bins->below = UINT64_MAX;
@@ -136,6 +138,35 @@ void bins_note_absent_locked(struct store_lookup *lookup)
 	if (!stripe_find(stripe, request->hash, request->key, request->key_length) && bins_are_true(lookup, false))
 		bins_note_absent(lookup);
 	lock_release(&stripe->lock);
+}
+
+/* An object that was set later may not answer a GET: its connection may have set it. */
+static bool bins_is_of_then(const struct store_lookup *lookup, uint64_t cas)
+{
+	return cas < lookup->bins.ids_below;
+}
+
+bool bins_has_moved(struct store_lookup *lookup)
+{
+	struct store *store = lookup->worker->context.store;
+	const struct store_request *request = lookup->request;
+	const struct item *item;
+	struct stripe *stripe;
+	bool moved;
+
+	if (lookup->bins.state == BINS_OFF || lookup->rounds + 1 >= LOOKUP_ROUNDS_MAX)
+		return false;
+	stripe = store_stripe(store, request->hash);
+	lock_acquire(&stripe->lock);
+	item = stripe_find(stripe, request->hash, request->key, request->key_length);
+	moved = item ? item->state & ITEM_KEPT && bins_is_of_then(lookup, item->cas) : !bins_are_true(lookup, false);
+	lock_release(&stripe->lock);
+	return moved;
+}
+
+bool bins_is_too_new(const struct store_lookup *lookup, const struct seg_record *record)
+{
+	return lookup->bins.state != BINS_OFF && lookup->rounds > 0 && !bins_is_of_then(lookup, record->cas);
 }
 
 void bins_lose(struct store_lookup *lookup)

@@ -126,9 +126,7 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 	request->result = STORE_HIT;
 	if (request->has_options)
 		options_found(request,
-			      &(struct current){ .record = record,
-						 .packed_ms = packed_ms,
-						 .read_on_flash = was_read },
+			      &(struct current){ .record = record, .packed_ms = packed_ms, .read_on_flash = was_read },
 			      lookup->worker->now_seconds, lookup->worker->now_ms);
 	if (!quiet) {
 		lookup_touch_slot(store, lookup);

@@ -116,6 +116,11 @@ void bins_look(struct store_lookup *lookup);
 void bins_lose(struct store_lookup *lookup);
 /* Is what the search has come to still true? found: its record. The stripe is held, and DRAM lacks the key. */
 FS_MUST_CHECK bool bins_are_true(const struct store_lookup *lookup, bool found);
+/* Of a GET whose search was in vain: has its object left the place in which it was, for DRAM or a newer segment, before that was
+   pinned? No matter how often it does so, true only a few times. Takes the stripe. */
+FS_MUST_CHECK bool bins_has_moved(struct store_lookup *lookup);
+/* Of a GET that has searched again: was this record's object set since it looked at DRAM first? */
+FS_MUST_CHECK bool bins_is_too_new(const struct store_lookup *lookup, const struct seg_record *record);
 /* The key was searched in vain: if that cost reads and is true, notes it for the next search. The first one is called under the
    stripe, where DRAM lacks the key; the other one takes the stripe. */
 void bins_note_absent(struct store_lookup *lookup);

@@ -31,6 +31,7 @@ struct lookup_bins {
 	bool chain; /* found is a chain record's place, and no match */
 	bool searched; /* something was read */
 	uint64_t below;
+	uint64_t ids_below; /* what the request may find: ids of the time when it looked at DRAM */
 	struct frugal_key key;
 	struct frugal_found found;
 	struct frugal_since since;

@@ -27,7 +27,8 @@ void bins_configure(const struct store *store, const struct sizing *sizing, stru
 		.objects = objects < most ? objects : most,
 		.kill_bytes = kills < KILL_BYTES_LEAST ? KILL_BYTES_LEAST : kills,
 		.memory_most = sizing->flash_used / seg_record_length(1, 0) * BYTES_EACH_MOST + MEMORY_MOST_LEAST,
-		.share = 1,
+		.prefilter_most = config->memory_bytes / PREFILTER_SHARE,
+		.share = config->frugal_memory ? config->frugal_memory / 100.0 : 1,
 		.seed = store->hash_seed,
 	};
 	if (out->partitions > frugal_partitions_most(out))
@@ -42,8 +43,18 @@ int bins_create(struct store *store)
 	return frugal_create(&store->frugal, &store->frugal_config, store->region);
 }
 
+void bins_cancel_merge(struct store *store)
+{
+	if (!store->merge)
+		return;
+	frugal_merge_cancel(store->merge);
+	store->merge = NULL;
+	ctr_add(CTR_frugal_merges_given_up, 1);
+}
+
 void bins_destroy(struct store *store)
 {
+	bins_cancel_merge(store);
 	for (uint32_t s = 0; store->bins_reads && s < store->frugal_config.segments; s++)
 		bins_forget_reads(store, s);
 	mem_free(store->bins_reads);
@@ -87,8 +98,8 @@ void bins_note_reads(struct store *store, uint32_t segment, uint64_t records)
 	struct bins_reads *reads = &store->bins_reads[segment];
 
 	must(!reads->words);
-	if (records == 0 || (clf_asks_at_eviction(store->classifier) &&
-			     store->config.promotion.rule != STORE_PROMOTE_SECOND))
+	if (records == 0 ||
+	    (clf_asks_at_eviction(store->classifier) && store->config.promotion.rule != STORE_PROMOTE_SECOND))
 		return;
 	reads->words = mem_zalloc(words_bytes(records));
 	reads->bits = reads->words ? records : 0;

@@ -24,6 +24,8 @@ FS_MUST_CHECK int bins_create(struct store *store);
 FS_MUST_CHECK uint64_t *bins_sequences(const struct store *store, uint32_t segments);
 /* Frees its handle, and the memory of its area, for one that is made in its place. */
 void bins_empty(struct store *store);
+/* Gives up the merge that is under way, if there is one. The cleaner, or the only thread. */
+void bins_cancel_merge(struct store *store);
 /* Frees its handle, if there is one. */
 void bins_destroy(struct store *store);
 /*

@@ -46,6 +46,7 @@ bool bins_read_chain_record(struct bins_searcher *searcher, const struct frugal_
 	if (!make_room(&searcher->chain_pages, &searcher->chain_room, at->length) ||
 	    !seg_pin(segments, at->segment, at->sequence))
 		return false;
+	ctr_add(CTR_frugal_search_reads, 1);
 	read = seg_read_now(segments, at->segment, at->offset, at->length, searcher->cleaner, searcher->chain_pages,
 			    searcher->chain_room, &from) == FS_OK &&
 	       seg_record_read(segments, at->segment, at->sequence, at->offset, searcher->chain_pages + from,
@@ -54,7 +55,6 @@ bool bins_read_chain_record(struct bins_searcher *searcher, const struct frugal_
 	seg_unpin(segments, at->segment);
 	if (read)
 		*had = *at;
-	ctr_add(CTR_frugal_chain_reads, 1);
 	return read;
 }
 
@@ -70,6 +70,7 @@ static enum seg_bin_says read_bin(struct bins_searcher *searcher, const struct b
 
 	if (!seg_pin(segments, match->segment, match->sequence))
 		return SEG_BIN_DAMAGED;
+	ctr_add(CTR_frugal_search_reads, 1);
 	bin = seg_bin_of(segments, match->segment, x);
 	searcher->bytes += bin.bytes;
 	if (make_room(&searcher->pages, &searcher->room, bin.bytes) &&
@@ -100,8 +101,12 @@ static enum frugal_answer next_match(struct bins_searcher *searcher, const struc
 		if (answer != FRUGAL_CHAIN)
 			return answer;
 		place = *out;
-		if (!bins_read_chain_record(searcher, &place, key->partition, &chain))
-			return FRUGAL_DAMAGED;
+		if (!bins_read_chain_record(searcher, &place, key->partition, &chain)) {
+			if (seg_sequence(searcher->store->segments, place.segment) == place.sequence)
+				return FRUGAL_DAMAGED;
+			answer = FRUGAL_AGAIN; /* its segment is gone, and the chain was replaced before */
+			continue;
+		}
 		lock_acquire(&stripe->lock);
 		answer = frugal_find_in(frugal, key, below, &place, chain->value, chain->value_length, out);
 		lock_release(&stripe->lock);

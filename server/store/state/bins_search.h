@@ -57,6 +57,7 @@ static inline void bins_chain_key(char out[BINS_CHAIN_KEY_BYTES], const char nam
 }
 #define BINS_CHAIN_PARTITION "FLCH"
 #define BINS_CHAIN_COLUMNS "FLCO"
+#define BINS_CHAIN_COLUMN_BYTES 24u /* as frugal_merge_columns tells */
 
 /* Is that the record of this partition, with a value as frugal_find_in asks for? */
 static inline bool bins_is_chain_record(const struct seg_record *record, uint32_t partition)

@@ -408,6 +408,7 @@ bool store_save(struct store *store)
 	losses_settle(store); /* it may raise the epoch, which the file names */
 	recount_finish(store);
 	result = seg_offline(store->segments) ? FS_EOFFLINE : FS_OK;
+	bins_cancel_merge(store);
 	/* Twice: kills that a process which was killed has left may count as those of the present epoch. */
 	for (unsigned tries = 0; tries < 2 && result == FS_OK && store->frugal; tries++)
 		result = frugal_take_kills(store->frugal);

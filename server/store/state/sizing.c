@@ -21,7 +21,8 @@
 #define FRUGAL_SEGMENT_SHARE 16u /* of -m: the largest segment for the sake of fewer columns */
 #define KEYS_LEAST 1024u /* of a partition: a column has about one, and its chain record fills a page */
 #define KEYS_MOST 4096u
-#define FRUGAL_OBJECT_BYTES 3u /* of the frugal index for an object: column, prefilter and kills */
+#define FRUGAL_COLUMN_BYTES 2.3 /* of the frugal index for an object: its column, if it is in memory, ... */
+#define FRUGAL_OTHER_BYTES 0.7 /* ... and prefilter and kills */
 #define SLOT_OBJECT_BYTES (64u << 10) /* a guess, for the first table of the larger objects */
 
 static uint64_t whole_pages(uint64_t bytes)
@@ -74,11 +75,20 @@ static uint64_t sizing_buckets(uint64_t flash, uint64_t object_bytes)
 	return slots / FIDX_BUCKET_SLOTS + 2;
 }
 
+/* Bytes of the frugal index for an object. */
+static double sizing_frugal_each(const struct store_config *config)
+{
+	double share = config->frugal_memory ? config->frugal_memory / 100.0 : 1;
+
+	return share * FRUGAL_COLUMN_BYTES + FRUGAL_OTHER_BYTES;
+}
+
 static uint64_t sizing_memory_for_all(uint64_t flash, const struct store_config *config)
 {
-	uint32_t object_bytes = config->flash_object_bytes;
-	uint64_t index = config->index == STORE_INDEX_FRUGAL ? flash / object_bytes * FRUGAL_OBJECT_BYTES
-							     : sizing_buckets(flash, object_bytes) * BUCKET_BYTES;
+	uint64_t objects = flash / config->flash_object_bytes;
+	uint64_t index = config->index == STORE_INDEX_FRUGAL
+				 ? (uint64_t)((double)objects * sizing_frugal_each(config))
+				 : sizing_buckets(flash, config->flash_object_bytes) * BUCKET_BYTES;
 	uint64_t segment = flash / SEGMENTS_WANTED_MAX < SEGMENT_MIB ? SEGMENT_MIB : flash / SEGMENTS_WANTED_MAX;
 
 	return 2 * index > 4 * segment ? 2 * index : 4 * segment;

@@ -151,6 +151,7 @@ struct store {
 	struct fidx *index; /* NULL without flash, as is segments */
 	struct frugal *frugal; /* of small objects on flash: bins.h. NULL without --index=frugal, and without flash */
 	struct frugal_config frugal_config;
+	struct frugal_merge *merge; /* that is under way, or NULL; the cleaner's */
 	struct bins_reads *bins_reads; /* of each segment: bins.c. NULL without frugal */
 	_Atomic uint64_t bins_reads_bytes; /* the cleaner writes it */
 	_Atomic bool

@@ -170,14 +170,17 @@ static void reads_outside_of_the_segment_are_refused(void **state)
 
 	(void)state;
 	start(&setup);
-	assert_int_equal(seg_read_now(setup.flash.seg, setup.segment, 0, 0, false, pages, 4 * SEG_PAGE, &from), FS_EINVAL);
+	assert_int_equal(seg_read_now(setup.flash.seg, setup.segment, 0, 0, false, pages, 4 * SEG_PAGE, &from),
+			 FS_EINVAL);
 	assert_int_equal(seg_read_now(setup.flash.seg, setup.segment, SEGMENT, 1, false, pages, 4 * SEG_PAGE, &from),
 			 FS_EINVAL);
-	assert_int_equal(seg_read_now(setup.flash.seg, setup.segment, SEGMENT - 1, 2, false, pages, 4 * SEG_PAGE, &from),
-			 FS_EINVAL);
+	assert_int_equal(
+		seg_read_now(setup.flash.seg, setup.segment, SEGMENT - 1, 2, false, pages, 4 * SEG_PAGE, &from),
+		FS_EINVAL);
 	assert_int_equal(seg_read_now(setup.flash.seg, setup.segment, UINT64_MAX, 2, false, pages, 4 * SEG_PAGE, &from),
 			 FS_EINVAL);
-	assert_int_equal(seg_read_now(setup.flash.seg, setup.segment, 4000, 5000, false, pages, 4 * SEG_PAGE, &from), FS_OK);
+	assert_int_equal(seg_read_now(setup.flash.seg, setup.segment, 4000, 5000, false, pages, 4 * SEG_PAGE, &from),
+			 FS_OK);
 	assert_int_equal(from, 4000);
 	assert_memory_equal(pages + from, segment_bytes(&setup) + 4000, 5000);
 	mem_free(pages);
@@ -209,9 +212,9 @@ static void walks_step_over_damage_and_stop_when_told(void **state)
 	assert_int_equal(setup.visited, 50 + all);
 	setup.last = 0;
 	/* A part of it, and nothing. */
-	assert_int_equal(seg_walk_bins(setup.flash.seg, setup.segment, bins / 2, bins - bins / 2, false,
-				       count_record, &setup),
-			 FS_OK);
+	assert_int_equal(
+		seg_walk_bins(setup.flash.seg, setup.segment, bins / 2, bins - bins / 2, false, count_record, &setup),
+		FS_OK);
 	assert_true(setup.visited > 50 + all + all / 3 && setup.visited < 50 + all + all / 3 * 2);
 	assert_int_equal(seg_walk_bins(setup.flash.seg, setup.segment, bins, 0, false, count_record, &setup), FS_OK);
 	/* The first record of a bin is damaged: those behind it are found. */

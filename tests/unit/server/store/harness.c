@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "classifier/classifier_internal.h"
+#include "server/store/state/bins_search.h"
 
 #define START_US 5000000000ull
 #define WAIT_MS 120000 /* a disk may stall for long; a hang ends here */
@@ -62,11 +63,18 @@ void seconds_pass(struct harness *h, uint64_t seconds)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-bool harness_is_frugal(void)
+#define CHAIN_PER_CENT 13u /* two of the 16 segments: the third one that is written begins a merge */
+
+static bool index_is(const char *name)
 {
 	const char *index = getenv("STORE_INDEX");
 
-	return index && strcmp(index, "frugal") == 0;
+	return index && strcmp(index, name) == 0;
+}
+
+bool harness_is_frugal(void)
+{
+	return index_is("frugal") || index_is("chain");
 }
 
 void harness_init(struct harness *h)
@@ -91,6 +99,7 @@ void harness_init(struct harness *h)
 	h->config.seed = 4711;
 	h->config.admission = CLF_ADMIT_ALL;
 	h->config.index = harness_is_frugal() ? STORE_INDEX_FRUGAL : STORE_INDEX_SLOTS;
+	h->config.frugal_memory = index_is("chain") ? CHAIN_PER_CENT : 100;
 	h->config.placement = SEG_PLACE_PAPER; /* places the longest first: move() counts on it */
 	h->config.read_timeout_ms = 1000;
 }
@@ -423,21 +432,36 @@ static void key_of(struct harness *h, const char *key, struct fidx_key *out)
 	fidx_key_of(h->store->index, store_hash(h->store, key, strlen(key)), out);
 }
 
-/* Searches the frugal index. False: it leads nowhere, or there is none. */
+/* Searches the frugal index, as far as its columns. False: it leads nowhere, or there is none. */
 static bool bins_of(struct harness *h, const char *key, struct frugal_found *out)
 {
 	uint64_t hash = store_hash(h->store, key, strlen(key));
 	struct stripe *stripe = store_stripe(h->store, hash);
+	struct bins_searcher searcher;
+	const struct seg_record *chain;
+	enum frugal_answer answer;
+	struct frugal_found place;
 	struct frugal_key k;
-	bool found;
 
 	if (!h->store->frugal)
 		return false;
+	bins_searcher_init(&searcher, h->store, true);
 	frugal_key_of(h->store->frugal, hash, &k);
 	lock_acquire(&stripe->lock);
-	found = frugal_find(h->store->frugal, &k, UINT64_MAX, out) == FRUGAL_MATCH;
+	answer = frugal_find(h->store->frugal, &k, UINT64_MAX, out);
 	lock_release(&stripe->lock);
-	return found;
+	if (answer == FRUGAL_CHAIN) {
+		place = *out;
+		answer = FRUGAL_NOTHING;
+		if (bins_read_chain_record(&searcher, &place, k.partition, &chain)) {
+			lock_acquire(&stripe->lock);
+			answer = frugal_find_in(h->store->frugal, &k, UINT64_MAX, &place, chain->value,
+						chain->value_length, out);
+			lock_release(&stripe->lock);
+		}
+	}
+	bins_searcher_fini(&searcher);
+	return answer == FRUGAL_MATCH;
 }
 
 unsigned slots_of(struct harness *h, const char *key)

@@ -343,7 +343,7 @@ static void commands_while_planned(struct harness *h)
 	land_all(in_hook); /* the place may have to be reclaimed yet */
 }
 
-/* Will the next segment take the place of another one, or that one's slots? */
+/* Will the next segment take the place of another one, or that one's slots? One of the chain may follow. */
 static bool may_reclaim(struct store *store)
 {
 	struct fidx_status status;
@@ -351,7 +351,8 @@ static bool may_reclaim(struct store *store)
 	uint32_t segment;
 
 	fidx_get_status(store->index, &status);
-	return seg_next(store->segments, &segment, &state) != FS_OK || state != SEG_FREE ||
+	return store->frugal_config.share < 1 || seg_next(store->segments, &segment, &state) != FS_OK ||
+	       state != SEG_FREE ||
 	       status.used + store->segment_bytes / (2 * SEG_RECORD_HEADER) > status.slots * 9 / 10;
 }
 

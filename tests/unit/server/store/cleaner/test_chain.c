@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The frugal index's chain on flash: what is found through it, and merges that fail. */
+#include "segments/bins.h"
+#include "tests/unit/server/store/harness.h"
+
+#define AGE_WRITES 12u
+
+static int setup_chain(void **state)
+{
+	int result = setup_in_memory(state);
+	struct harness *h = *state;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	h->config.frugal_memory = 13; /* two of 16 segments */
+	harness_open(h);
+	keep_no_reads(h);
+	return result;
+}
+
+/* Chains of several segments: many keys, and small segments. */
+static int setup_long(void **state)
+{
+	int result = setup_in_memory(state);
+	struct harness *h = *state;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	h->config.frugal_memory = 20;
+	h->config.memory_bytes = 16u << 20;
+	h->config.flash_bytes = 160 * (64u << 10);
+	h->config.flash_object_bytes = 60;
+	harness_open(h);
+	keep_no_reads(h);
+	return result;
+}
+
+static struct frugal_status status_of(struct harness *h)
+{
+	struct frugal_status status;
+
+	frugal_get_status(h->store->frugal, &status);
+	return status;
+}
+
+/* What does the search of a key come to without a read? */
+static enum frugal_answer search(struct harness *h, const char *key, struct frugal_found *out)
+{
+	uint64_t hash = store_hash(h->store, key, strlen(key));
+	struct stripe *stripe = store_stripe(h->store, hash);
+	enum frugal_answer answer;
+	struct frugal_key k;
+
+	frugal_key_of(h->store->frugal, hash, &k);
+	lock_acquire(&stripe->lock);
+	answer = frugal_find(h->store->frugal, &k, UINT64_MAX, out);
+	lock_release(&stripe->lock);
+	return answer;
+}
+
+static bool is_in_chain(struct harness *h, const char *key)
+{
+	struct frugal_found found;
+
+	return search(h, key, &found) == FRUGAL_CHAIN;
+}
+
+/* Writes segments until nothing in memory leads to the key, which is on flash. */
+static void age(struct harness *h, const char *key)
+{
+	for (unsigned n = 0; n < AGE_WRITES && !is_in_chain(h, key); n++)
+		assert_true(write_one(h));
+	assert_true(is_in_chain(h, key));
+}
+
+/* ---- what is found ----------------------------------------------------------------------------- */
+
+static void what_is_in_the_chain_costs_two_reads(void **state)
+{
+	struct harness *h = *state;
+	uint64_t reads, chain_reads, merges = ctr_sum(CTR_frugal_merges);
+
+	set_on_flash(h, "key", "value");
+	age(h, "key");
+	assert_int_equal(ctr_sum(CTR_frugal_merges), merges + 1);
+	assert_true(status_of(h).columns_in_chain >= 2 && status_of(h).chain_segments == 1);
+	reads = ctr_sum(CTR_flash_reads);
+	chain_reads = ctr_sum(CTR_frugal_chain_reads);
+	assert_value(h, "key", "value");
+	assert_int_equal(ctr_sum(CTR_flash_reads), reads + 2);
+	assert_int_equal(ctr_sum(CTR_frugal_chain_reads), chain_reads + 1);
+	assert_int_equal(run_with(h, STORE_APPEND, "key", "+").result, STORE_STORED);
+	assert_value(h, "key", "value+");
+}
+
+static void the_newest_record_counts_wherever_its_column_is(void **state)
+{
+	struct harness *h = *state;
+
+	set_on_flash(h, "key", "one");
+	age(h, "key");
+	set_on_flash(h, "key", "two");
+	assert_value(h, "key", "two");
+	age(h, "key");
+	assert_value(h, "key", "two");
+	assert_int_equal(run_full(h, .op = STORE_ADD, .key = "key", .value = "three", .length = 5).result,
+			 STORE_NOT_STORED);
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	for (unsigned n = 0; n < AGE_WRITES; n++) {
+		assert_missing(h, "key");
+		assert_true(write_one(h));
+	}
+	assert_int_equal(run_full(h, .op = STORE_ADD, .key = "key", .value = "three", .length = 5).result,
+			 STORE_STORED);
+	assert_value(h, "key", "three");
+}
+
+static void keys_that_were_never_set_cost_few_reads(void **state)
+{
+	struct harness *h = *state;
+	uint64_t reads;
+	char key[16];
+
+	set_on_flash(h, "key", "value");
+	age(h, "key");
+	reads = ctr_sum(CTR_flash_reads);
+	for (int n = 0; n < 2000; n++) {
+		snprintf(key, sizeof(key), "absent-%d", n);
+		assert_missing(h, key);
+	}
+	assert_true(ctr_sum(CTR_flash_reads) - reads < 700);
+}
+
+static void what_was_read_through_the_chain_comes_back_from_its_segment(void **state)
+{
+	struct harness *h = *state;
+	uint32_t segment;
+
+	set_on_flash(h, "key", "value");
+	set_on_flash(h, "old", "one");
+	age(h, "old");
+	set_on_flash(h, "old", "two");
+	segment = segment_of(h, "key");
+	assert_value(h, "key", "value");
+	assert_true(reclaim_segment(h->store, segment));
+	assert_non_null(item_in_dram(h, "key"));
+	assert_value(h, "key", "value");
+	assert_value(h, "old", "two");
+}
+
+/* A get that reads the chain has the key's own segment not pinned yet. Returns the get under way. */
+static void get_while_its_segment_goes(struct harness *h, struct flight *f)
+{
+	uint32_t segment;
+
+	set_on_flash(h, "key", "value");
+	age(h, "key");
+	assert_value(h, "key", "value"); /* so that it is worth keeping */
+	segment = segment_of(h, "key");
+	assert_false(start(h, 0, f, STORE_GET, "key"));
+	assert_true(reclaim_segment(h->store, segment));
+	assert_non_null(item_in_dram(h, "key"));
+}
+
+static void what_goes_back_to_memory_during_a_get_is_found(void **state)
+{
+	struct harness *h = *state;
+	struct reply reply;
+	struct flight f;
+
+	get_while_its_segment_goes(h, &f);
+	reply = finish(h, &f);
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_string_equal(reply.value, "value");
+}
+
+static void what_goes_back_and_forth_during_a_get_is_found(void **state)
+{
+	struct harness *h = *state;
+	struct reply reply;
+	struct flight f;
+
+	get_while_its_segment_goes(h, &f);
+	lock_acquire(&store_stripe(h->store, store_hash(h->store, "key", 3))->lock);
+	candidate_set(h->store, store_stripe(h->store, store_hash(h->store, "key", 3)), item_in_dram(h, "key"));
+	lock_release(&store_stripe(h->store, store_hash(h->store, "key", 3))->lock);
+	move(h, "key");
+	reply = finish(h, &f);
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_string_equal(reply.value, "value");
+}
+
+/* Commands of one connection take effect in order. */
+static void what_is_set_after_a_get_does_not_answer_it(void **state)
+{
+	struct harness *h = *state;
+	struct reply reply;
+	struct flight f;
+
+	get_while_its_segment_goes(h, &f);
+	assert_int_equal(set(h, "key", "later").result, STORE_STORED);
+	reply = finish(h, &f);
+	assert_true(reply.result == STORE_MISS || strcmp(reply.value, "value") == 0);
+	assert_value(h, "key", "later");
+	assert_true(run(h, STORE_DELETE, "key").result == STORE_DELETED);
+	get_while_its_segment_goes(h, &f);
+	assert_int_equal(set(h, "key", "later").result, STORE_STORED);
+	move(h, "key");
+	reply = finish(h, &f);
+	assert_true(reply.result == STORE_MISS || strcmp(reply.value, "value") == 0);
+	assert_value(h, "key", "later");
+}
+
+/* A chain of many turns of the flash: its segments go like others, after their columns. */
+static void chains_come_and_go_with_the_turns_of_the_flash(void **state)
+{
+	struct harness *h = *state;
+	char key[16], value[16];
+	uint64_t merges = ctr_sum(CTR_frugal_merges), given_up = ctr_sum(CTR_frugal_merges_given_up);
+	unsigned found = 0;
+
+	for (unsigned n = 0; n < 60; n++) {
+		snprintf(key, sizeof(key), "key-%u", n);
+		snprintf(value, sizeof(value), "value-%u", n);
+		set_on_flash(h, key, value);
+		for (unsigned old = n > 20 ? n - 20 : 0; old <= n; old++) {
+			struct reply reply;
+
+			snprintf(key, sizeof(key), "key-%u", old);
+			snprintf(value, sizeof(value), "value-%u", old);
+			reply = get(h, key);
+			assert_true(reply.result == STORE_MISS || strcmp(reply.value, value) == 0);
+			found += old + 6 >= n && reply.result == STORE_HIT;
+		}
+		assert_true(status_of(h).columns_in_memory <= 4);
+	}
+	assert_true(found >= 6 * 54); /* the flash has 16 segments, of which the chain takes a few */
+	assert_true(ctr_sum(CTR_frugal_merges) > merges + 15);
+	assert_int_equal(ctr_sum(CTR_frugal_merges_given_up), given_up);
+}
+
+static void a_long_chain_is_written_between_segments_of_objects(void **state)
+{
+	struct harness *h = *state;
+	uint64_t written = ctr_sum(CTR_frugal_chain_bytes_written);
+	bool waited = false;
+	char key[16];
+
+	for (unsigned n = 0; n < 110; n++) {
+		snprintf(key, sizeof(key), "key-%u", n);
+		set_on_flash(h, key, key);
+		waited |= h->store->merge != NULL;
+	}
+	assert_true(waited);
+	assert_true(status_of(h).chain_segments > 1);
+	for (unsigned n = 0; n < 110; n++) {
+		snprintf(key, sizeof(key), "key-%u", n);
+		assert_value(h, key, key);
+	}
+	assert_true(ctr_sum(CTR_frugal_chain_bytes_written) >= written + 4 * (64u << 10));
+}
+
+/* ---- what fails -------------------------------------------------------------------------------- */
+
+static void a_chain_record_that_cannot_be_read_is_a_miss(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	set_on_flash(h, "key", "one");
+	set_on_flash(h, "key", "two");
+	age(h, "key");
+	fault_arm(FAULT_device_read_eio, FAULT_AFTER, 0);
+	assert_missing(h, "key");
+	fault_disarm_all();
+	assert_missing(h, "key"); /* one answer was given: it stays */
+	for (unsigned n = 0; n < AGE_WRITES; n++) {
+		assert_true(write_one(h));
+		assert_missing(h, "key");
+	}
+	set_on_flash(h, "key", "three");
+	assert_value(h, "key", "three");
+}
+
+static void a_damaged_chain_record_is_a_miss(void **state)
+{
+	struct harness *h = *state;
+	struct frugal_found place;
+	uint64_t errors;
+
+	set_on_flash(h, "key", "one");
+	set_on_flash(h, "key", "two");
+	age(h, "key");
+	assert_int_equal(search(h, "key", &place), FRUGAL_CHAIN);
+	for (uint64_t at = 0; at < h->config.flash_bytes; at++)
+		if (memcmp(h->ram->bytes + at, "FLCH", 4) == 0)
+			h->ram->bytes[at + 30] ^= 1;
+	errors = ctr_sum(CTR_flash_checksum_errors);
+	assert_missing(h, "key");
+	assert_true(ctr_sum(CTR_flash_checksum_errors) > errors);
+	/* A merge can't use it either. */
+	for (unsigned n = 0; n < AGE_WRITES; n++) {
+		assert_true(write_one(h));
+		assert_missing(h, "key");
+	}
+	set_on_flash(h, "key", "three");
+	age(h, "key");
+	assert_value(h, "key", "three");
+}
+
+/* The two passes over old records read them anew: whichever fails, what is found is true or nothing. */
+static void a_merge_that_cannot_read_the_old_chain_loses_and_forges_nothing(void **state)
+{
+	struct harness *h = *state;
+	char key[16];
+	unsigned hits = 0;
+
+	if (!HAVE_FAULTS)
+		skip();
+	for (unsigned fails_at = 0; fails_at < 12; fails_at++) {
+		snprintf(key, sizeof(key), "key-%u", fails_at);
+		set_on_flash(h, key, "one");
+		set_on_flash(h, key, "two");
+		age(h, key);
+		fault_arm(FAULT_device_read_eio, FAULT_AFTER, fails_at);
+		for (unsigned n = 0; n < 4; n++)
+			assert_true(write_one(h));
+		fault_disarm_all();
+		if (get(h, key).result == STORE_HIT) {
+			hits++;
+			assert_value(h, key, "two");
+		}
+		for (unsigned old = 0; old < fails_at; old++) {
+			snprintf(key, sizeof(key), "key-%u", old);
+			assert_true(get(h, key).result == STORE_MISS || strcmp(get(h, key).value, "two") == 0);
+		}
+	}
+	assert_true(hits > 0);
+}
+
+static void a_merge_that_cannot_be_written_leaves_all_as_it_was(void **state)
+{
+	struct harness *h = *state;
+	uint64_t merges, given_up = ctr_sum(CTR_frugal_merges_given_up);
+	bool failed = false;
+
+	if (!HAVE_FAULTS)
+		skip();
+	set_on_flash(h, "old", "old");
+	age(h, "old");
+	set_on_flash(h, "key", "value");
+	merges = ctr_sum(CTR_frugal_merges);
+	for (unsigned n = 0; n < 8 && !failed; n++) {
+		assert_true(write_one(h));
+		if (status_of(h).columns_in_memory < 2)
+			continue;
+		assert_int_equal(frugal_merge_begin(&h->store->merge, h->store->frugal), FS_OK);
+		h->store->cleaner->chain_partition = 0;
+		fault_arm(FAULT_device_write_eio, FAULT_ALWAYS, 0);
+		chain_turn(h->store);
+		fault_disarm_all();
+		failed = true;
+		assert_null(h->store->merge);
+	}
+	assert_true(failed);
+	assert_int_equal(ctr_sum(CTR_frugal_merges_given_up), given_up + 1);
+	assert_int_equal(ctr_sum(CTR_frugal_merges), merges);
+	assert_value(h, "old", "old");
+	assert_value(h, "key", "value");
+	seconds_pass(h, 2); /* the device is tried again */
+	age(h, "key");
+	assert_value(h, "key", "value");
+}
+
+static void without_memory_a_merge_waits(void **state)
+{
+	struct harness *h = *state;
+	unsigned given_up = 0;
+
+	if (!HAVE_FAULTS)
+		skip();
+	set_on_flash(h, "key", "one");
+	set_on_flash(h, "key", "two");
+	for (unsigned n = 0; n < 40; n++) {
+		fault_arm(FAULT_memory_alloc, FAULT_AFTER, n);
+		chain_turn(h->store);
+		if (status_of(h).columns_in_memory >= 2 && !h->store->merge &&
+		    frugal_merge_begin(&h->store->merge, h->store->frugal) == FS_OK) {
+			h->store->cleaner->chain_partition = 0;
+			chain_turn(h->store);
+		}
+		fault_disarm_all();
+		given_up += !h->store->merge && status_of(h).columns_in_memory >= 2;
+		assert_value(h, "key", "two");
+	}
+	assert_true(given_up > 5);
+	seconds_pass(h, 2); /* a write that failed for want of memory is tried again later */
+	age(h, "key");
+	assert_value(h, "key", "two");
+}
+
+/* ---- segments of the chain ----------------------------------------------------------------------- */
+
+/* Where flash is reclaimed out of turn, what only the chain knew is lost. */
+static void a_chain_whose_segment_is_reclaimed_is_dropped(void **state)
+{
+	struct harness *h = *state;
+	struct frugal_found place;
+
+	set_on_flash(h, "key", "one");
+	set_on_flash(h, "key", "two");
+	age(h, "key");
+	assert_true(write_one(h));
+	assert_int_equal(search(h, "key", &place), FRUGAL_CHAIN);
+	assert_int_equal(frugal_merge_begin(&h->store->merge, h->store->frugal), FS_OK);
+	assert_true(reclaim_segment(h->store, place.segment));
+	assert_null(h->store->merge);
+	assert_int_equal(status_of(h).chain_segments, 0);
+	assert_missing(h, "key");
+	assert_int_equal(run_full(h, .op = STORE_ADD, .key = "key", .value = "three", .length = 5).result,
+			 STORE_STORED);
+	move(h, "key");
+	assert_value(h, "key", "three");
+	age(h, "key");
+	assert_value(h, "key", "three");
+}
+
+static void a_segment_of_an_unfinished_chain_that_is_reclaimed_ends_the_merge(void **state)
+{
+	struct harness *h = *state;
+	const struct frugal_merge *merge;
+	uint32_t segment = UINT32_MAX;
+	char key[16];
+
+	for (unsigned n = 0; n < 150 && segment == UINT32_MAX; n++) {
+		snprintf(key, sizeof(key), "key-%u", n);
+		set_on_flash(h, key, key);
+		merge = h->store->merge;
+		for (uint32_t s = 0; merge && s < store_segment_count(h->store); s++) {
+			uint64_t sequence = seg_sequence(h->store->segments, s);
+
+			if (sequence && seg_kind_of(h->store->segments, s) == SEG_CHAIN &&
+			    frugal_merge_has(merge, s, sequence))
+				segment = s;
+		}
+	}
+	assert_int_not_equal(segment, UINT32_MAX);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_null(h->store->merge);
+	assert_value(h, key, key);
+	assert_value(h, "key-20", "key-20");
+}
+
+static void with_all_columns_in_memory_a_chain_of_before_is_over_in_time(void **state)
+{
+	struct harness *h = *state;
+
+	set_on_flash(h, "key", "value");
+	age(h, "key");
+	h->store->frugal_config.share = 1;
+	assert_int_equal(status_of(h).chain_segments, 1);
+	for (unsigned n = 0; n < 20; n++)
+		assert_true(write_one(h));
+	assert_int_equal(status_of(h).chain_segments, 0);
+	set_on_flash(h, "key", "new");
+	assert_value(h, "key", "new");
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup_chain, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(what_is_in_the_chain_costs_two_reads),
+		CASE(the_newest_record_counts_wherever_its_column_is),
+		CASE(keys_that_were_never_set_cost_few_reads),
+		CASE(what_was_read_through_the_chain_comes_back_from_its_segment),
+		CASE(what_goes_back_to_memory_during_a_get_is_found),
+		CASE(what_goes_back_and_forth_during_a_get_is_found),
+		CASE(what_is_set_after_a_get_does_not_answer_it),
+		CASE(chains_come_and_go_with_the_turns_of_the_flash),
+		cmocka_unit_test_setup_teardown(a_long_chain_is_written_between_segments_of_objects, setup_long,
+						teardown),
+		CASE(a_chain_record_that_cannot_be_read_is_a_miss),
+		CASE(a_damaged_chain_record_is_a_miss),
+		CASE(a_merge_that_cannot_read_the_old_chain_loses_and_forges_nothing),
+		CASE(a_merge_that_cannot_be_written_leaves_all_as_it_was),
+		CASE(without_memory_a_merge_waits),
+		CASE(a_chain_whose_segment_is_reclaimed_is_dropped),
+		cmocka_unit_test_setup_teardown(a_segment_of_an_unfinished_chain_that_is_reclaimed_ends_the_merge,
+						setup_long, teardown),
+		CASE(with_all_columns_in_memory_a_chain_of_before_is_over_in_time),
+	};
+
+	return cmocka_run_group_tests_name("store: chain", tests, NULL, NULL);
+}
