@@ -173,8 +173,11 @@ FS_MUST_CHECK int frugal_reserve(struct frugal *frugal, uint64_t records);
 FS_MUST_CHECK int frugal_open(struct frugal *frugal, uint32_t segment, uint64_t sequence, const uint64_t *x, uint64_t n,
 			      uint64_t bytes);
 /* All objects of the segment are committed, or the plan is given up. Kills that a bundle has are taken out of the table, and
-   bundles are laid together; those whose segments are gone give their memory back. Without a plan it does the latter alone. */
+   bundles are laid together. */
 void frugal_plan_end(struct frugal *frugal);
+/* Gives the memory of columns back whose segments are gone, as far as they are the oldest, and lays bundles together. Not between
+   frugal_reserve and frugal_plan_end. */
+void frugal_tidy(struct frugal *frugal);
 /* Is the table of kills so full that frugal_take_kills is due? Any thread, no lock. */
 FS_MUST_CHECK bool frugal_is_crowded(const struct frugal *frugal);
 /* Takes the kills of the table into memory without a segment. No plan is under way. FS_OK, FS_ENOMEM. */

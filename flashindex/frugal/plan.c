@@ -124,6 +124,12 @@ void frugal_plan_end(struct frugal *frugal)
 	bundles_tidy(frugal);
 }
 
+void frugal_tidy(struct frugal *frugal)
+{
+	must(frugal->reserved.bytes == 0 && !frugal->taken);
+	bundles_tidy(frugal);
+}
+
 /* ---- kills without a segment ------------------------------------------------------------------- */
 
 static int bundle_of_kills(struct frugal *frugal)

@@ -93,8 +93,9 @@ struct store_config {
 	const struct seg_owner *flash_owner; /* gets a file that is made; NULL: the process keeps it */
 	uint64_t segment_bytes; /* 0: follows from -m and the flash (state/sizing.c) */
 	enum store_index index;
-	unsigned
-		frugal_memory; /* per cent of the columns of STORE_INDEX_FRUGAL that stay in memory, 1 .. 100; 0: all */
+	/* Per cent of the columns of STORE_INDEX_FRUGAL that stay in memory, 1 .. 100; 0: all. */
+	unsigned frugal_memory;
+	uint64_t frugal_kill_bytes; /* of the frugal index's table of kills; 0: follows from -m */
 	uint32_t flash_object_bytes; /* expected mean size, for the index's first table */
 	int filter_bits; /* per key; -1: automatic */
 	enum fidx_filter filter; /* of whole filters */

@@ -60,6 +60,7 @@ static FS_MUST_CHECK bool make_memory(struct store *store, uint64_t bytes)
 		recount_finish(store);
 		if (!reclaim_segment(store, oldest))
 			return false;
+		frugal_tidy(store->frugal);
 	}
 	return has_memory(store, bytes);
 }
@@ -183,9 +184,7 @@ void bins_step(struct store *store)
 	frugal_get_status(store->frugal, &status);
 	if (!has_memory(store, status.kills * KILL_BYTES_EACH))
 		(void)chain_turn(store);
-	if (!make_memory(store, status.kills * KILL_BYTES_EACH))
-		frugal_plan_end(store->frugal); /* columns of segments that are gone give their memory back */
-	if (!has_memory(store, status.kills * KILL_BYTES_EACH) || frugal_take_kills(store->frugal) != FS_OK)
+	if (!make_memory(store, status.kills * KILL_BYTES_EACH) || frugal_take_kills(store->frugal) != FS_OK)
 		log_limited(LOG_LEVEL_WARN,
 			    "flash: the table of kills is half full, and there is no memory for a longer list");
 	tables_tidy(store);

@@ -6,29 +6,45 @@
 
 #define KILLS_SHARE 64u /* of -m, for the table of kills */
 #define KILL_BYTES_LEAST 4096u
-#define PREFILTER_SHARE 4u /* of -m, the most that the first prefilter may take */
-#define PREFILTER_BITS 4u /* of it, for each object */
+#define INDEX_SHARE 2u /* of -m, which columns and prefilter may take together */
+#define COLUMN_BYTES 2.3 /* of an object whose column is in memory */
+#define PREFILTER_BYTES 0.5 /* of each object */
 /* Memory of the index for each of the smallest objects: three bytes are more than any index needs, and cost no memory but
    addresses. */
 #define BYTES_EACH_MOST 3u
 #define MEMORY_MOST_LEAST (16ull << 20)
+
+static double share_of_columns(const struct store_config *config)
+{
+	return config->frugal_memory ? config->frugal_memory / 100.0 : 1;
+}
+
+/* Returns the most bytes that a prefilter may have: what fits the objects whose columns have room beside it. */
+static uint64_t prefilter_most(const struct store_config *config)
+{
+	double each = PREFILTER_BYTES + share_of_columns(config) * COLUMN_BYTES;
+
+	return (uint64_t)((double)(config->memory_bytes / INDEX_SHARE) * PREFILTER_BYTES / each);
+}
 
 void bins_configure(const struct store *store, const struct sizing *sizing, struct frugal_config *out)
 {
 	const struct store_config *config = &store->config;
 	uint64_t kills = config->memory_bytes / KILLS_SHARE;
 	uint64_t objects = sizing->flash_used / config->flash_object_bytes + 1;
-	uint64_t most = config->memory_bytes / PREFILTER_SHARE * 8 / PREFILTER_BITS;
+	uint64_t most = (uint64_t)((double)prefilter_most(config) / PREFILTER_BYTES) + 1;
 
 	*out = (struct frugal_config){
 		.segments = sizing->segments,
 		.segment_bytes = sizing->segment_bytes,
 		.partitions = sizing->partitions,
 		.objects = objects < most ? objects : most,
-		.kill_bytes = kills < KILL_BYTES_LEAST ? KILL_BYTES_LEAST : kills,
+		.kill_bytes = config->frugal_kill_bytes ? config->frugal_kill_bytes
+			      : kills < KILL_BYTES_LEAST ? KILL_BYTES_LEAST
+							 : kills,
 		.memory_most = sizing->flash_used / seg_record_length(1, 0) * BYTES_EACH_MOST + MEMORY_MOST_LEAST,
-		.prefilter_most = config->memory_bytes / PREFILTER_SHARE,
-		.share = config->frugal_memory ? config->frugal_memory / 100.0 : 1,
+		.prefilter_most = prefilter_most(config),
+		.share = share_of_columns(config),
 		.seed = store->hash_seed,
 	};
 	if (out->partitions > frugal_partitions_most(out))

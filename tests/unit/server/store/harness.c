@@ -65,6 +65,14 @@ void seconds_pass(struct harness *h, uint64_t seconds)
 
 #define CHAIN_PER_CENT 13u /* two of the 16 segments: the third one that is written begins a merge */
 
+/* Returns the number that the environment has under this name; 0: it has none. */
+static uint64_t of_environment(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 0) : 0;
+}
+
 static bool index_is(const char *name)
 {
 	const char *index = getenv("STORE_INDEX");
@@ -100,6 +108,9 @@ void harness_init(struct harness *h)
 	h->config.admission = CLF_ADMIT_ALL;
 	h->config.index = harness_is_frugal() ? STORE_INDEX_FRUGAL : STORE_INDEX_SLOTS;
 	h->config.frugal_memory = index_is("chain") ? CHAIN_PER_CENT : 100;
+	h->config.frugal_kill_bytes = of_environment("STORE_KILL_BYTES");
+	if (of_environment("STORE_OBJECT_BYTES"))
+		h->config.flash_object_bytes = (uint32_t)of_environment("STORE_OBJECT_BYTES");
 	h->config.placement = SEG_PLACE_PAPER; /* places the longest first: move() counts on it */
 	h->config.read_timeout_ms = 1000;
 }

@@ -84,7 +84,8 @@ struct flight {
 
 /* 8 MiB of memory, 16 segments of 64 KiB on flash, everything admitted. The file is made anew. */
 void harness_init(struct harness *h);
-/* Does STORE_INDEX=frugal in the environment choose that index for every harness? */
+/* Does STORE_INDEX=frugal in the environment choose that index for every harness? STORE_KILL_BYTES chooses the size of its table of
+   kills, and STORE_OBJECT_BYTES the expected size of objects: with large ones all keys are in one partition. */
 bool harness_is_frugal(void);
 void harness_open(struct harness *h); /* with h->config, as the test has changed it; all of its flash is allocated */
 int harness_try_open(struct harness *h); /* the store only; reason in h->reason */

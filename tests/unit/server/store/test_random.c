@@ -388,6 +388,21 @@ static void one_segment(struct trial *t)
 	t->h->hook = NULL;
 }
 
+/* Segments go out of turn when the flash moves to a smaller device; kills are listed without a segment when they are many. */
+static void keep_bins_busy(struct trial *t)
+{
+	struct store *store = t->h->store;
+	uint32_t segment = (uint32_t)rng_below(&t->rng, store_segment_count(store));
+
+	if (!store->frugal)
+		return;
+	land_all(t);
+	if (rng_below(&t->rng, 2))
+		assert_true(frugal_take_kills(store->frugal) == FS_OK || t->no_memory);
+	else if (seg_sequence(store->segments, segment) != 0)
+		assert_true(reclaim_segment(store, segment));
+}
+
 static void housekeeping(struct trial *t)
 {
 	struct harness *h = t->h;
@@ -409,6 +424,8 @@ static void housekeeping(struct trial *t)
 	} else if (dice == 31) {
 		land_all(t);
 		store_clean_step(h->store);
+	} else if (dice >= 50 && dice < 54) {
+		keep_bins_busy(t);
 	} else if (t->rules_change && dice < 45) {
 		evict_dram(&h->store->cleaner->context, 20000, 200, EVICT_SPARE_CANDIDATES, false, &visited);
 	} else if (t->rules_change && dice == 45) {
