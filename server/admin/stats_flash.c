@@ -47,21 +47,15 @@ static double share_of(uint64_t part, uint64_t whole)
 	return whole > 0 ? (double)part / (double)whole : NAN;
 }
 
-static uint64_t flash_not_negative(int64_t value)
-{
-	return value > 0 ? (uint64_t)value : 0;
-}
-
 static void index_rows(const struct store_status *status, struct stats_out *out)
 {
 	const struct fidx_status *index = &status->index;
 	uint64_t objects = index->used + index->extents_used;
 
 	text_row(out, ROW_FLASH_index, status->is_frugal ? "frugal" : "slots");
-	number_row(out, ROW_FLASH_flash_items,
-		   objects - (index->ghosts < objects ? index->ghosts : objects) + status->frugal.objects);
+	number_row(out, ROW_FLASH_flash_items, store_flash_objects(status));
 	number_row(out, ROW_FLASH_flash_ghosts, index->ghosts);
-	number_row(out, ROW_FLASH_flash_live_bytes, flash_not_negative(index->live_bytes) + status->frugal.bytes);
+	number_row(out, ROW_FLASH_flash_live_bytes, store_flash_bytes(status));
 	number_row(out, ROW_FLASH_flash_hot_bytes, status->hot_bytes);
 	number_row(out, ROW_FLASH_flash_hot_threshold_bytes, status->hot_threshold_bytes);
 	number_row(out, ROW_FLASH_flash_copy_bytes, status->copy_bytes);

@@ -145,23 +145,10 @@ static uint64_t power_level(const struct source *from)
 	return power;
 }
 
-static uint64_t flash_objects(const struct source *from)
-{
-	const struct fidx_status *index = &from->store.index;
-	uint64_t objects = index->used + index->extents_used;
-
-	return objects - (index->ghosts < objects ? index->ghosts : objects);
-}
-
-static uint64_t flash_live_bytes(const struct source *from)
-{
-	return from->store.index.live_bytes > 0 ? (uint64_t)from->store.index.live_bytes : 0;
-}
-
 /* Bytes of the segments in use that no live object has. */
 static uint64_t flash_fragmented(const struct source *from)
 {
-	uint64_t used = from->store.segments.live * from->store.info.segment_bytes, live = flash_live_bytes(from);
+	uint64_t used = from->store.segments.live * from->store.info.segment_bytes, live = store_flash_bytes(&from->store);
 
 	return used > live ? used - live : 0;
 }
@@ -284,11 +271,11 @@ static uint64_t certificate_age(const struct source *from)
 	COUNT_AS(FLASH, extstore_objects_evicted, flash_ghosts_made) \
 	COUNT_AS(FLASH, extstore_objects_read, flash_reads) \
 	COUNT_AS(FLASH, extstore_objects_written, flash_objects_written) \
-	VALUE(FLASH, extstore_objects_used, flash_objects(from)) \
+	VALUE(FLASH, extstore_objects_used, store_flash_objects(&from->store)) \
 	NONE(FLASH, extstore_bytes_evicted) \
 	COUNT_AS(FLASH, extstore_bytes_written, flash_bytes_written) \
 	COUNT_AS(FLASH, extstore_bytes_read, flash_bytes_read) \
-	VALUE(FLASH, extstore_bytes_used, flash_live_bytes(from)) \
+	VALUE(FLASH, extstore_bytes_used, store_flash_bytes(&from->store)) \
 	VALUE(FLASH, extstore_bytes_fragmented, flash_fragmented(from)) \
 	VALUE(FLASH, extstore_limit_maxbytes, from->store.info.flash_bytes) \
 	NONE(FLASH, extstore_io_queue) \

@@ -175,10 +175,7 @@ void contents_count(struct store *store, struct contents_objects *out)
 	struct store_status status;
 
 	store_get_status(store, &status);
-	const struct fidx_status *index = &status.index;
-	uint64_t slots = index->used + index->extents_used;
-
 	out->in[CONTENTS_DRAM] =
 		status.dram_items > status.copy_items ? (double)(status.dram_items - status.copy_items) : 0;
-	out->in[CONTENTS_FLASH] = slots > index->ghosts ? (double)(slots - index->ghosts) : 0;
+	out->in[CONTENTS_FLASH] = (double)store_flash_objects(&status);
 }

@@ -196,18 +196,14 @@ void show_memory_part_bytes(const struct source *from)
 
 void show_items(const struct source *from)
 {
-	const struct fidx_status *index = &from->store.index;
-
 	give_one(from, METRIC_items, "dram", (double)from->store.dram_items);
-	give_one(from, METRIC_items, "flash",
-		 gauge_not_negative(
-			 (int64_t)(index->used + index->extents_used - index->ghosts + from->store.frugal.objects)));
+	give_one(from, METRIC_items, "flash", (double)store_flash_objects(&from->store));
 }
 
 void show_item_bytes(const struct source *from)
 {
 	give_one(from, METRIC_item_bytes, "dram", (double)from->store.dram_bytes);
-	give_one(from, METRIC_item_bytes, "flash", gauge_not_negative(from->store.index.hot_bytes));
+	give_one(from, METRIC_item_bytes, "flash", gauge_not_negative(from->store.index.hot_bytes) + (double)from->store.frugal.bytes);
 }
 
 VALUE(dram_budget_bytes, (double)from->store.dram_budget)
@@ -224,7 +220,10 @@ VALUE(dram_load_left_items, (double)from->store.dram_load_left)
 
 static double dram_bytes_per_flash_item(const struct source *from)
 {
-	return from->store.index.used + from->store.index.extents_used ? from->store.dram_bytes_per_flash_item : NAN;
+	const struct store_status *store = &from->store;
+
+	return store->index.used + store->index.extents_used + store->frugal.objects ? store->dram_bytes_per_flash_item
+										      : NAN;
 }
 
 /* ---- flash -------------------------------------------------------------------------------------- */

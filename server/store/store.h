@@ -515,6 +515,18 @@ struct store_status {
 };
 /* Fills out with a snapshot of all figures. Takes leaf locks for a moment. */
 void store_get_status(struct store *store, struct store_status *out);
+/* Returns the objects on flash, without ghosts, and the bytes of their records, ghosts included. With a frugal index there are so many at the
+   most. */
+static inline uint64_t store_flash_objects(const struct store_status *status)
+{
+	uint64_t slots = status->index.used + status->index.extents_used;
+
+	return slots - (status->index.ghosts < slots ? status->index.ghosts : slots) + status->frugal.objects;
+}
+static inline uint64_t store_flash_bytes(const struct store_status *status)
+{
+	return (status->index.live_bytes > 0 ? (uint64_t)status->index.live_bytes : 0) + status->frugal.bytes;
+}
 
 /* Returns the classifier's labelled samples as clf_get_samples does; none without flash. */
 FS_MUST_CHECK long store_get_samples(struct store *store, struct clf_labelled **out);

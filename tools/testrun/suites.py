@@ -122,7 +122,7 @@ def protocol(variant, *options):
 
 
 # Files with tests of the flash that hold with either index.
-FRUGAL = ("core", "place", "meta_place", "large", "dump", "restart", "kills", "move", "stream")
+FRUGAL = ("core", "place", "meta_place", "large", "dump", "restart", "kills", "move", "stream", "contents")
 
 
 def frugal():
