@@ -157,6 +157,9 @@ void frugal_note_absent(struct frugal *frugal, const struct frugal_key *key);
    to be absent. */
 void frugal_committed(struct frugal *frugal, const struct frugal_key *key);
 
+/* Are the records of the key's partition in segments up to this sequence given up? */
+FS_MUST_CHECK bool frugal_is_given_up(const struct frugal *frugal, const struct frugal_key *key, uint64_t sequence);
+
 /* ---- segments of bins ------------------------------------------------------------------------ */
 
 /* To be called before the first object is planned for a segment of bins, which will have this sequence: kills from now on are
@@ -276,7 +279,7 @@ struct frugal_status {
 	uint64_t kills, kills_most; /* in the table */
 	uint64_t kills_listed; /* in bundles */
 	uint64_t bundle_bytes, prefilter_bytes, kill_bytes, other_bytes; /* other: chain's places, watermarks, rows */
-	uint64_t watermarks; /* partitions that were given up so far */
+	uint64_t watermarks; /* how often a partition was given up */
 	double prefilter_bits; /* for each object in open segments */
 };
 /* Fills out. Any thread; takes a leaf lock. */

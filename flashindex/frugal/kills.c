@@ -111,9 +111,11 @@ static void raise_watermark(struct frugal *frugal, uint32_t partition)
 	uint64_t up_to = atomic_load_explicit(&frugal->kept->kill_up_to, memory_order_relaxed);
 	uint64_t before = watermark_of(frugal, partition);
 
-	while (before < up_to && !atomic_compare_exchange_weak_explicit(&frugal->watermarks[partition], &before, up_to,
-									memory_order_release, memory_order_relaxed))
-		;
+	do
+		if (before >= up_to)
+			return; /* another kill had no room either */
+	while (!atomic_compare_exchange_weak_explicit(&frugal->watermarks[partition], &before, up_to,
+						      memory_order_release, memory_order_relaxed));
 	atomic_fetch_add_explicit(&frugal->given_up, 1, memory_order_relaxed);
 	ctr_add(CTR_frugal_watermarks, 1);
 }
@@ -168,6 +170,11 @@ void frugal_committed(struct frugal *frugal, const struct frugal_key *key)
 	while ((cell = cell_of(&lines, key->x, &entry)) != NULL)
 		if (cell_swap(cell, entry, 0))
 			count_kills(frugal, is_kill(entry) ? -1 : 0);
+}
+
+bool frugal_is_given_up(const struct frugal *frugal, const struct frugal_key *key, uint64_t sequence)
+{
+	return sequence <= watermark_of(frugal, key->partition);
 }
 
 /* ---- epochs: the cleaner --------------------------------------------------------------------- */

@@ -148,7 +148,8 @@ static uint64_t power_level(const struct source *from)
 /* Bytes of the segments in use that no live object has. */
 static uint64_t flash_fragmented(const struct source *from)
 {
-	uint64_t used = from->store.segments.live * from->store.info.segment_bytes, live = store_flash_bytes(&from->store);
+	uint64_t used = from->store.segments.live * from->store.info.segment_bytes,
+		 live = store_flash_bytes(&from->store);
 
 	return used > live ? used - live : 0;
 }

@@ -203,7 +203,8 @@ void show_items(const struct source *from)
 void show_item_bytes(const struct source *from)
 {
 	give_one(from, METRIC_item_bytes, "dram", (double)from->store.dram_bytes);
-	give_one(from, METRIC_item_bytes, "flash", gauge_not_negative(from->store.index.hot_bytes) + (double)from->store.frugal.bytes);
+	give_one(from, METRIC_item_bytes, "flash",
+		 gauge_not_negative(from->store.index.hot_bytes) + (double)from->store.frugal.bytes);
 }
 
 VALUE(dram_budget_bytes, (double)from->store.dram_budget)
@@ -223,7 +224,7 @@ static double dram_bytes_per_flash_item(const struct source *from)
 	const struct store_status *store = &from->store;
 
 	return store->index.used + store->index.extents_used + store->frugal.objects ? store->dram_bytes_per_flash_item
-										      : NAN;
+										     : NAN;
 }
 
 /* ---- flash -------------------------------------------------------------------------------------- */

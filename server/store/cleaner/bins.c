@@ -72,8 +72,8 @@ bool bins_room(struct store *store, uint64_t records)
 
 /* ---- the commit ------------------------------------------------------------------------------ */
 
-/* One object: out of the DRAM table, in one critical section. */
-static bool commit_one(struct store *store, struct item *item, uint64_t now_ms)
+/* One object: out of the DRAM table, in one critical section, unless its record can't be found. */
+static bool commit_one(struct store *store, struct item *item, uint64_t sequence, uint64_t now_ms)
 {
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
 	struct stripe *stripe = store_stripe(store, hash);
@@ -86,7 +86,8 @@ static bool commit_one(struct store *store, struct item *item, uint64_t now_ms)
 	must(item->state & ITEM_PLANNED);
 	item->state &= (uint8_t)~ITEM_PLANNED;
 	if (item->state & ITEM_LINKED && stripe->frozen == 0 &&
-	    store_alive(store, item->expiry, item->cas, now_seconds)) {
+	    store_alive(store, item->expiry, item->cas, now_seconds) &&
+	    !frugal_is_given_up(store->frugal, &key, sequence)) {
 		const struct clf_features features = item_features(item);
 
 		moved = true;
@@ -121,7 +122,7 @@ static void commit_all(struct store *store, const struct seg_plan *plan, const s
 		prefetch_number(plan, gathered, n + NUMBERS_AHEAD);
 		if (n + ITEMS_AHEAD < plan->count)
 			item_prefetch(placed_item(plan, gathered, n + ITEMS_AHEAD));
-		if (commit_one(store, item, now_ms)) {
+		if (commit_one(store, item, plan->sequence, now_ms)) {
 			out->objects++;
 			out->bytes += item_object_bytes(item);
 		}

@@ -39,7 +39,7 @@ void bins_configure(const struct store *store, const struct sizing *sizing, stru
 		.segment_bytes = sizing->segment_bytes,
 		.partitions = sizing->partitions,
 		.objects = objects < most ? objects : most,
-		.kill_bytes = config->frugal_kill_bytes ? config->frugal_kill_bytes
+		.kill_bytes = config->frugal_kill_bytes  ? config->frugal_kill_bytes
 			      : kills < KILL_BYTES_LEAST ? KILL_BYTES_LEAST
 							 : kills,
 		.memory_most = sizing->flash_used / seg_record_length(1, 0) * BYTES_EACH_MOST + MEMORY_MOST_LEAST,

@@ -154,6 +154,35 @@ static void what_is_gathered_twice_is_not_written(void **state)
 	assert_value(h, "key", "two");
 }
 
+/* Changes while a segment is written, for which the table of kills has no room. */
+static void delete_fillers(struct harness *h)
+{
+	for (unsigned n = 0; n < 127 * 127; n++) {
+		char key[3] = { (char)(0x80 + n % 127), (char)(0x80 + n / 127), 0 };
+
+		(void)run(h, STORE_DELETE, key);
+	}
+	assert_true(ctr_sum(CTR_frugal_watermarks) > 0);
+}
+
+static void what_is_written_in_vain_stays_in_memory(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	h->config.frugal_kill_bytes = 64;
+	h->config.flash_object_bytes = 1 << 20; /* one partition */
+	harness_open(h);
+	assert_int_equal(set(h, "key", "one").result, STORE_STORED);
+	while_planned(h, "key", PHASE_WRITTEN, delete_fillers);
+	assert_int_equal(where(h, "key"), DRAM);
+	assert_value(h, "key", "one");
+	move(h, "key");
+	assert_value(h, "key", "one");
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	assert_missing(h, "key");
+}
+
 /* The object stays in DRAM, and an equal record lies in a segment of bins. Returns the segment. */
 static uint32_t keep(struct harness *h)
 {
@@ -328,6 +357,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_number_that_counts_while_it_is_written_holds, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(what_a_commit_passes_by_is_kept_and_a_change_of_it_holds, setup_frugal,
 						teardown),
+		cmocka_unit_test_setup_teardown(what_is_written_in_vain_stays_in_memory, setup_in_memory, teardown),
 		cmocka_unit_test_setup_teardown(what_is_gathered_twice_is_not_written, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(what_was_absent_and_is_kept_can_be_evicted_and_set_anew, setup_frugal,
 						teardown),
