@@ -147,7 +147,6 @@ static int open_column(struct store *store, uint32_t segment, const struct seg_p
 	plan_bytes_add(store, bytes);
 	for (uint32_t n = 0; n < plan->count; n++)
 		x[n] = gathered->candidates[plan->placed[n].candidate].place;
-	bins_note_reads(store, segment, plan->count);
 	result = frugal_open(store->frugal, segment, plan->sequence, x, plan->count, plan->stats.placed_bytes);
 	plan_bytes_sub(store, bytes);
 	mem_free(x);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "segments/bins.h"
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/state/bins.h"
 #include "server/store/state/recount.h"
 
 #define NUMBERS_AHEAD 16u /* as in commit.c */
@@ -109,11 +110,17 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	size_t filter_length = 0;
 	void *filter = gathered->bins ? NULL : filter_make(store, plan, gathered, &filter_length);
 	uint64_t written = 0;
-	int result = seg_write(store->segments, segment, plan, filter, filter_length, &ops, &write, &written);
+	int result;
+
+	if (gathered->bins)
+		bins_note_reads(store, segment, plan->count);
+	result = seg_write(store->segments, segment, plan, filter, filter_length, &ops, &write, &written);
 
 	cleaner_note_written(store, written, result);
 	if (result != FS_OK) {
 		mem_free(filter);
+		if (gathered->bins)
+			bins_forget_reads(store, segment);
 		return false;
 	}
 	tables_note(store, gathered->bins ? 0 : plan->count - plan->extents);

@@ -32,7 +32,8 @@ void bins_destroy(struct store *store);
  * Which objects were read while on flash, for rules that don't ask for the worth of an object again at reclaim, and for
  * --promote=second: a bit for each record of a segment, by the key's hash, so that keys may share one. After a start nothing counts as read.
  */
-/* Makes the bits of a segment with so many records, before it is opened. Without memory it has none. The cleaner. */
+/* Makes the bits of a segment with so many records, before it is written: a walk may pin it as soon as it is LIVE. Without memory it has
+   none. The cleaner. */
 void bins_note_reads(struct store *store, uint32_t segment, uint64_t records);
 /* Frees them, when no reader has the segment pinned. Without effect where there are none. The cleaner. */
 void bins_forget_reads(struct store *store, uint32_t segment);

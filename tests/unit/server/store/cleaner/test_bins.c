@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Segments of bins: commit, changes while they are written, and the table of kills. */
+#include "server/store/state/bins.h"
 #include "tests/unit/server/store/harness.h"
 
 static int setup_frugal(void **state)
@@ -152,6 +153,44 @@ static void what_is_gathered_twice_is_not_written(void **state)
 	assert_value(h, "key", "two");
 	move(h, "key");
 	assert_value(h, "key", "two");
+}
+
+/* A walk may have pinned the segment before it is opened. */
+static void note_a_read(struct harness *h)
+{
+	assert_false(bins_was_read(h->store, h->writing, 4711));
+	bins_set_read(h->store, h->writing, 4711);
+	assert_true(bins_was_read(h->store, h->writing, 4711));
+}
+
+static void reads_can_be_noted_as_soon_as_a_segment_is_live(void **state)
+{
+	struct harness *h = *state;
+
+	assert_int_equal(set(h, "key", "one").result, STORE_STORED);
+	while_planned(h, "key", PHASE_WRITTEN, note_a_read);
+	assert_true(bins_was_read(h->store, segment_of(h, "key"), 4711));
+}
+
+static void a_write_that_fails_leaves_no_bits_of_reads(void **state)
+{
+	struct harness *h = *state;
+
+	uint64_t errors = ctr_sum(CTR_flash_write_errors);
+
+	assert_int_equal(set(h, "key", "one").result, STORE_STORED);
+	ram_fault_arm(h->ram, RAM_FAULT_write_eio, FAULT_ALWAYS, 0);
+	for (unsigned n = 0; n < 127 * 127; n++) {
+		char key[3] = { (char)(0x80 + n % 127), (char)(0x80 + n / 127), 0 };
+
+		assert_int_equal(set(h, key, "").result, STORE_STORED);
+	}
+	assert_false(write_segment(h->store, 1u << GROUP_SMALL));
+	assert_true(ctr_sum(CTR_flash_write_errors) > errors);
+	ram_fault_arm(h->ram, RAM_FAULT_write_eio, FAULT_OFF, 0);
+	assert_int_equal(atomic_load(&h->store->bins_reads_bytes), 0);
+	move(h, "key");
+	assert_value(h, "key", "one");
 }
 
 /* Changes while a segment is written, for which the table of kills has no room. */
@@ -358,6 +397,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_a_commit_passes_by_is_kept_and_a_change_of_it_holds, setup_frugal,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_written_in_vain_stays_in_memory, setup_in_memory, teardown),
+		cmocka_unit_test_setup_teardown(reads_can_be_noted_as_soon_as_a_segment_is_live, setup_frugal,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_write_that_fails_leaves_no_bits_of_reads, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(what_is_gathered_twice_is_not_written, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(what_was_absent_and_is_kept_can_be_evicted_and_set_anew, setup_frugal,
 						teardown),
