@@ -17,7 +17,7 @@ static uint64_t align8(uint64_t bytes)
 uint64_t chain_record_bytes(uint32_t columns, uint64_t values, uint64_t kills)
 {
 	return CHAIN_HEAD + 8 * lists_words(1, columns, values) + align8(values * sizeof(uint16_t)) +
-	       align8(kills * (sizeof(uint32_t) + sizeof(uint16_t)));
+	       kills * (sizeof(uint32_t) + sizeof(uint16_t));
 }
 
 /* Where the parts lie, from the beginning of the record on. */

@@ -62,7 +62,7 @@ struct frugal_config {
 	uint64_t objects; /* that a full flash is expected to hold: the first prefilter's size. 1 or more */
 	uint64_t kill_bytes; /* of the table of kills, about, if the index is made anew; 8 for a kill */
 	uint64_t memory_most; /* that bundles, prefilter and places of the chain may ever have. Costs address space */
-	uint64_t prefilter_most; /* bytes of one that a merge makes: with more objects it passes more absent keys. 0: any */
+	uint64_t prefilter_most; /* bytes of one that a merge makes; 0: any */
 	double share; /* of the segments whose columns stay in memory: above 0; 1 or more: all, and there is no chain */
 	uint64_t seed; /* of the hash of keys; the same for the life of the flash */
 };

@@ -200,7 +200,7 @@ static unsigned bundles_free_to_move(const struct frugal *frugal)
 static bool choose(const struct frugal *frugal, unsigned *first, unsigned *count)
 {
 	double share = frugal->config.share < 1 ? frugal->config.share : 1;
-	uint32_t most = (uint32_t)(share * frugal->config.segments) / LARGEST_PART;
+	uint32_t most = ((uint32_t)(share * frugal->config.segments) + LARGEST_PART - 1) / LARGEST_PART;
 	unsigned movable = bundles_free_to_move(frugal);
 
 	if (most < TOGETHER)

@@ -6,7 +6,7 @@
 /* Constant after open. With STORE_INDEX_FRUGAL evict is true, and there is no journal. */
 enum store_index {
 	STORE_INDEX_SLOTS, /* four bytes of DRAM for each object */
-	STORE_INDEX_FRUGAL /* about three for each small object (flashindex/frugal/frugal.h); larger ones have slots */
+	STORE_INDEX_FRUGAL /* one to four for each small object (flashindex/frugal/frugal.h); larger ones have slots */
 };
 
 #endif

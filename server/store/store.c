@@ -382,20 +382,6 @@ static int open_index(struct store *store, const struct fidx_config *index)
 	return memory_suffices(store, store->config.memory_bytes) ? FS_OK : FS_ERANGE;
 }
 
-/* Does the index go with the other options? */
-static int open_judge_options(const struct store *store, char reason[256])
-{
-	bool limits = store_limits(store) || (store->config.limits && store->config.limits->count > 0);
-
-	if (store->config.index != STORE_INDEX_FRUGAL || (store->config.evict && !store->config.journal && !limits))
-		return FS_OK;
-	snprintf(reason, 256, "--index=frugal: is not possible with %s",
-		 limits		       ? "--app-limit"
-		 : store->config.evict ? "--journal=sync"
-				       : "-M/--disable-evictions");
-	return FS_ERANGE;
-}
-
 static int open_flash(struct store *store, char reason[256])
 {
 	struct sizing sizing = { 0 };
@@ -403,7 +389,7 @@ static int open_flash(struct store *store, char reason[256])
 	int result = sizing_make(&store->config, &sizing, reason);
 
 	if (result == FS_OK)
-		result = open_judge_options(store, reason);
+		result = bins_judge_options(store, reason);
 	if (result != FS_OK || !open_has_flash_room(store, &sizing))
 		return result;
 	index = open_index_config(store, &sizing);

@@ -250,6 +250,21 @@ def sound(path, command):
     return subprocess.run([INSPECT, path, command], capture_output=True, timeout=PATIENCE).returncode == 0
 
 
+def test_a_chain_shows_no_damage(start, tmp_path):
+    """Bins, and records of the chain that the daemon has made of their columns."""
+    path = tmp_path / "flash"
+    daemon = start("--flash-path", str(path), *OPTIONS, "--index=frugal", "--frugal-memory=5")
+    with daemon.client() as client:
+        for _ in range(20):
+            if client.count("frugal_merges") < 2:
+                fill_turn(client)
+        assert client.count("frugal_merges") > 1
+    settled(daemon)
+    inspect(str(path), "verify")
+    kinds = {segment["kind"] for segment in inspect(str(path), "--no-live", "--json")["segments"] if "kind" in segment}
+    assert {"bins", "chain"} <= kinds
+
+
 @pytest.mark.parametrize("direct", ["auto", "off"])
 def test_a_flash_under_load_shows_no_damage(start, tmp_path, direct):
     """Segments are overwritten under the reader all the time: being written, never broken."""

@@ -131,7 +131,7 @@ def frugal():
     say(f"-- {len(programs)} unit test programs with the frugal index")
     for name in programs:
         for index, text in (("frugal", "frugal index"), ("chain", "frugal index with a chain")):
-            count(f"{name.partition('/tests/')[2]} ({text})", *run_program(name, [], counted(), env={"STORE_INDEX": index}))
+            count(f"{name.partition('/tests/')[2]} ({text})", *run_program(name, [], counted(), env={"STORE_INDEX": index, "STORE_OPERATIONS": "20000"}))
 
 
 def replay(name, seeds, cpu):

@@ -223,7 +223,7 @@ static void put_record(void *context, uint32_t n, struct seg_record *out)
 		bins_chain_key(write->key, BINS_CHAIN_COLUMNS, columns);
 		return;
 	}
-	while (write->lengths[write->at] == 0)
+	while (write->at < write->partitions && write->lengths[write->at] == 0)
 		write->at++;
 	must(write->at < write->partitions);
 	bins_chain_key(write->key, BINS_CHAIN_PARTITION, write->first + write->at);

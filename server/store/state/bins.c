@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/store/state/bins.h"
 
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "segments/bins.h"
 
@@ -13,6 +15,23 @@
    addresses. */
 #define BYTES_EACH_MOST 3u
 #define MEMORY_MOST_LEAST (16ull << 20)
+
+int bins_judge_options(const struct store *store, char reason[256])
+{
+	const struct store_config *config = &store->config;
+	const char *other = NULL;
+
+	if (!config->evict)
+		other = "-M/--disable-evictions";
+	else if (config->journal)
+		other = "--journal=sync";
+	else if ((config->limits && config->limits->count > 0) || atomic_load(&store->limits))
+		other = "--app-limit";
+	if (config->index != STORE_INDEX_FRUGAL || !other)
+		return FS_OK;
+	snprintf(reason, 256, "--index=frugal: is not possible with %s", other);
+	return FS_ERANGE;
+}
 
 static double share_of_columns(const struct store_config *config)
 {

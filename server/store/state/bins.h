@@ -13,6 +13,8 @@
 /* The longest record in bytes that lies in a bin: a longer one costs little for a slot, and would leave gaps. */
 #define BINS_RECORD_MOST 1024u
 
+/* Does the index go with the other options? FS_OK; FS_ERANGE: with the reason. */
+FS_MUST_CHECK int bins_judge_options(const struct store *store, char reason[256]);
 /* Fills in the configuration of the frugal index, for store->hash_seed. */
 void bins_configure(const struct store *store, const struct sizing *sizing, struct frugal_config *out);
 /* Makes an empty one, where the store is to have one, in place of any that it has. FS_OK, FS_ENOMEM. */

@@ -172,6 +172,10 @@ static void the_start_refuses_what_can_not_be_held(void **state)
 		"--app-limit: limits on dram choose what is evicted, and -M (--disable-evictions) forbids eviction\n");
 	expect_refusal("--app-limit a", NULL, 64,
 		       "--app-limit: \"a\" is not NAME:dram=FLOOR-CEILING,flash=FLOOR-CEILING,write=RATE\n");
+	expect_refusal("--index=frugal --app-limit a:write=1m", NULL, 64,
+		       "--index: frugal: it can't go with --app-limit\n");
+	expect_refusal("--index=frugal -M", NULL, 64,
+		       "--index: frugal: it can't go with -M/--disable-evictions, as it may lose an object\n");
 	load(&loaded, "-m 100 --app-limit a:dram=40m- --app-limit a:write=1m,b:dram=35m-", NULL);
 	assert_int_equal(loaded.rc, FS_OK);
 	assert_string_equal(loaded.conf.app_limit, "a:dram=40m-,a:write=1m,b:dram=35m-");

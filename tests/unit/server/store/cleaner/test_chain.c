@@ -117,7 +117,7 @@ static void keys_that_were_never_set_cost_few_reads(void **state)
 {
 	struct harness *h = *state;
 	uint64_t reads;
-	char key[16];
+	char key[24];
 
 	set_on_flash(h, "key", "value");
 	age(h, "key");
@@ -213,7 +213,7 @@ static void what_is_set_after_a_get_does_not_answer_it(void **state)
 static void chains_come_and_go_with_the_turns_of_the_flash(void **state)
 {
 	struct harness *h = *state;
-	char key[16], value[16];
+	char key[24], value[24];
 	uint64_t merges = ctr_sum(CTR_frugal_merges), given_up = ctr_sum(CTR_frugal_merges_given_up);
 	unsigned found = 0;
 
@@ -242,7 +242,7 @@ static void a_long_chain_is_written_between_segments_of_objects(void **state)
 	struct harness *h = *state;
 	uint64_t written = ctr_sum(CTR_frugal_chain_bytes_written);
 	bool waited = false;
-	char key[16];
+	char key[24];
 
 	for (unsigned n = 0; n < 110; n++) {
 		snprintf(key, sizeof(key), "key-%u", n);
@@ -291,7 +291,7 @@ static void a_damaged_chain_record_is_a_miss(void **state)
 	set_on_flash(h, "key", "two");
 	age(h, "key");
 	assert_int_equal(search(h, "key", &place), FRUGAL_CHAIN);
-	for (uint64_t at = 0; at < h->config.flash_bytes; at++)
+	for (uint64_t at = 0; at + 32 < h->config.flash_bytes; at++)
 		if (memcmp(h->ram->bytes + at, "FLCH", 4) == 0)
 			h->ram->bytes[at + 30] ^= 1;
 	errors = ctr_sum(CTR_flash_checksum_errors);
@@ -311,7 +311,7 @@ static void a_damaged_chain_record_is_a_miss(void **state)
 static void a_merge_that_cannot_read_the_old_chain_loses_and_forges_nothing(void **state)
 {
 	struct harness *h = *state;
-	char key[16];
+	char key[24];
 	unsigned hits = 0;
 
 	if (!HAVE_FAULTS)
@@ -429,7 +429,7 @@ static void a_segment_of_an_unfinished_chain_that_is_reclaimed_ends_the_merge(vo
 	struct harness *h = *state;
 	const struct frugal_merge *merge;
 	uint32_t segment = UINT32_MAX;
-	char key[16];
+	char key[24];
 
 	for (unsigned n = 0; n < 150 && segment == UINT32_MAX; n++) {
 		snprintf(key, sizeof(key), "key-%u", n);
@@ -448,6 +448,16 @@ static void a_segment_of_an_unfinished_chain_that_is_reclaimed_ends_the_merge(vo
 	assert_null(h->store->merge);
 	assert_value(h, key, key);
 	assert_value(h, "key-20", "key-20");
+}
+
+static void limits_of_applications_are_refused(void **state)
+{
+	static const struct app_limits limits = { .count = 1, .of = { { .name = "key" } } };
+	struct harness *h = *state;
+
+	assert_int_equal(store_set_limits(h->store, &limits), FS_EINVAL);
+	set_on_flash(h, "key:1", "value");
+	assert_value(h, "key:1", "value");
 }
 
 static void with_all_columns_in_memory_a_chain_of_before_is_over_in_time(void **state)
@@ -487,6 +497,7 @@ int main(void)
 		CASE(a_chain_whose_segment_is_reclaimed_is_dropped),
 		cmocka_unit_test_setup_teardown(a_segment_of_an_unfinished_chain_that_is_reclaimed_ends_the_merge,
 						setup_long, teardown),
+		CASE(limits_of_applications_are_refused),
 		CASE(with_all_columns_in_memory_a_chain_of_before_is_over_in_time),
 	};
 
