@@ -97,6 +97,7 @@ int seg_move_begin(struct segments *seg, const struct seg_move_config *config, c
 	int rc = FS_OK, error;
 
 	must(!seg->move && !seg->stream);
+	rescue_cancel(seg);
 	if (!move) {
 		snprintf(reason, 256, "%s", fs_strerror(FS_ENOMEM));
 		return FS_ENOMEM;
@@ -352,6 +353,15 @@ uint64_t seg_move_epoch(const struct segments *seg)
 	return seg->super.attach_epoch + SEG_MOVE_EPOCHS;
 }
 
+/* They are left behind with the device. */
+static void forget_bad_homes(struct segments *seg)
+{
+	lock_acquire(&seg->lock);
+	for (uint32_t n = 0; n < seg->segments; n++)
+		seg_live_at(seg, n)->use = HOME_IN_USE;
+	lock_release(&seg->lock);
+}
+
 int seg_move_switch(struct segments *seg, uint64_t region_id)
 {
 	struct seg_move *move = seg->move;
@@ -364,6 +374,7 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	super.segments = move->segments;
 	super.flash_bytes = move->to->bytes;
 	super.region_id = region_id;
+	homes_clear(&super);
 	device_asked(seg);
 	rc = super_store(move->to, seg->clock, &super);
 	device_answered(seg);
@@ -377,10 +388,12 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	seg->super.flash_bytes = super.flash_bytes;
 	__atomic_store_n(&seg->super.region_id, super.region_id, __ATOMIC_RELAXED);
 	seg->super.checksum = super.checksum;
+	homes_clear(&seg->super);
 	move->from = seg->device;
 	seg->devices[move->number] = seg->device = move->to;
 	for (uint32_t n = 0; n < seg->segments; n++)
 		atomic_store(&seg_live_at(seg, n)->home, seg_offset_by_number(seg, n) + move->number);
+	forget_bad_homes(seg);
 	move->to = NULL;
 	seg->allocate_at_ms = 0;
 	seg->allocate_tenth = 0;

@@ -103,12 +103,15 @@ static int attach_super(struct segments *seg, const struct seg_config *config)
 	seg->found = found_on(seg, &seg->super);
 	seg->found_segments = seg->super.segments;
 	memcpy(seg->found_uuid, seg->super.uuid, sizeof(seg->found_uuid));
-	if (seg->found != SEG_FOUND_LAYOUT)
+	if (seg->found != SEG_FOUND_LAYOUT) {
+		homes_take(seg);
 		return FS_OK;
+	}
 	/* A new UUID, so that saved state of the old layout no longer fits. Secret, seeds and reserves stay, so that
 	   neither a sequence number nor a CAS id is used again. */
 	log_notice("flash: %s has a different layout; starting empty", path);
 	rng_secret(seg->super.uuid, sizeof(seg->super.uuid));
+	homes_clear(&seg->super);
 	return FS_OK;
 }
 
@@ -128,6 +131,7 @@ int seg_take_over(struct segments *seg, bool keeps, uint64_t region_id)
 	super->first_epoch = keeps ? first_epoch : 0;
 	super->region_id = region_id;
 	super->sequence_end += SEQUENCE_BLOCK;
+	homes_put(seg, super, 0, 0, false);
 	rc = super_store(seg->device, seg->clock, super);
 	seg->taken_over = rc == FS_OK;
 	if (rc != FS_OK)
@@ -163,6 +167,7 @@ void seg_close(struct segments *seg)
 	lock_fini(&seg->pins_lock);
 	lock_fini(&seg->lock);
 	stream_release(seg);
+	rescue_cancel(seg);
 	move_close(seg);
 	seg->ops->close(seg->device);
 	mem_free(seg->live);
@@ -308,6 +313,7 @@ int seg_store_super(struct segments *seg)
 {
 	int rc;
 
+	homes_put(seg, &seg->super, 0, 0, false);
 	device_asked(seg);
 	rc = super_store(seg->device, seg->clock, &seg->super);
 	device_answered(seg);

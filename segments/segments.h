@@ -11,7 +11,8 @@
  *
  * Life of a segment: FREE -> (seg_write begins) WRITING -> (seg_write ends) LIVE -> (seg_reclaim_begin)
  * RECLAIMING -> (seg_reclaim_end, waits for pins) FREE. A failed write makes the segment RETIRED: it is passed
- * over until the device comes back from being offline, and then it is FREE. With all segments RETIRED the
+ * over until the device comes back from being offline, and then it is FREE. A segment whose reads fail is copied to
+ * another home, and leaves its number with another segment that stays RETIRED (rescue.h). With all segments RETIRED the
  * device is offline. Segments are written strictly in FIFO order of their numbers.
  *
  * Threads: one cleaner plans, writes, walks and reclaims. Each worker has a reader of its own (libaio context
@@ -569,6 +570,7 @@ void seg_report_corrupt(struct segments *seg, uint32_t segment, uint64_t offset)
 
 struct seg_status {
 	uint32_t total, free, live, retired;
+	uint32_t bad; /* that are not used any more, because reads failed at their home (rescue.h); not in retired */
 	uint64_t newest_sequence;
 	double fill; /* mean over live segments */
 	uint64_t records_live; /* records in live segments, dead ones included */
