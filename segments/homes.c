@@ -77,8 +77,7 @@ bool homes_are_sound(const struct layout_super *super)
 		return false;
 	for (uint32_t i = 0; i < super->homes; i++) {
 		if (home[i].segment > LAYOUT_HOME_NUMBER || home[i].segment >= super->segments ||
-		     number_in(&home[i]) >= super->segments ||
-		    (i > 0 && home[i].segment <= home[i - 1].segment))
+		    number_in(&home[i]) >= super->segments || (i > 0 && home[i].segment <= home[i - 1].segment))
 			return false;
 		seen[home[i].segment / 8] |= (uint8_t)(1u << home[i].segment % 8);
 	}
@@ -87,7 +86,7 @@ bool homes_are_sound(const struct layout_super *super)
 
 		if (!(seen[number / 8] >> number % 8 & 1))
 			return false;
-		seen[number / 8] &= (uint8_t)~(1u << number % 8);
+		seen[number / 8] &= (uint8_t) ~(1u << number % 8);
 	}
 	return true;
 }

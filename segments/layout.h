@@ -72,8 +72,9 @@ struct layout_super {
 		first_epoch; /* segments of this attach epoch and of later ones may be live; 0: of attach_epoch alone */
 	uint64_t region_id; /* of the region in which the index of this attach epoch lies; 0: in none */
 	uint32_t homes; /* used entries of home; 0 without LAYOUT_FEATURE_HOMES */
-	uint32_t reserved32;
-	uint64_t reserved64;
+	uint32_t index_segments; /* that the index is made for, when they are more than segments; else 0 */
+	uint64_t
+		index_flash_bytes; /* with index_segments: the size of the flash that index and region were made for; else 0 */
 	struct layout_home home[LAYOUT_HOMES_MOST];
 	uint8_t reserved[4096 - 2408 - 8];
 	uint64_t checksum; /* hash64 of all bytes before it */
@@ -99,6 +100,8 @@ AT(layout_super, flash_bytes, 320);
 AT(layout_super, first_epoch, 328);
 AT(layout_super, region_id, 336);
 AT(layout_super, homes, 344);
+AT(layout_super, index_segments, 348);
+AT(layout_super, index_flash_bytes, 352);
 AT(layout_super, home, 360);
 AT(layout_super, reserved, 2408);
 AT(layout_super, checksum, 4088);

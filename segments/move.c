@@ -371,7 +371,7 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	must(move && move->to && !seg->durable);
 	super.first_epoch = super.first_epoch ? super.first_epoch : super.attach_epoch;
 	super.attach_epoch = seg_move_epoch(seg);
-	super.segments = move->segments;
+	seg_note_segments(seg, &super, move->segments);
 	super.flash_bytes = move->to->bytes;
 	super.region_id = region_id;
 	homes_clear(&super);
@@ -385,6 +385,8 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	seg->super.first_epoch = super.first_epoch;
 	__atomic_store_n(&seg->super.attach_epoch, super.attach_epoch, __ATOMIC_RELAXED);
 	seg->super.segments = super.segments;
+	seg->super.index_segments = super.index_segments;
+	seg->super.index_flash_bytes = super.index_flash_bytes;
 	seg->super.flash_bytes = super.flash_bytes;
 	__atomic_store_n(&seg->super.region_id, super.region_id, __ATOMIC_RELAXED);
 	seg->super.checksum = super.checksum;

@@ -16,6 +16,10 @@
  * SEG_MOVE_EPOCHS later, so that starts with the old device by mistake don't reach it, and the old superblock is erased
  * then.
  *
+ * On a smaller device the numbers stay as many as they were, for slots have room for them: those without a home there are
+ * never written. The superblock tells how many there are, so that the next start makes an index and a region of the same
+ * shape (seg_read_shape).
+ *
  * Why a read is right at any time: a segment that is pinned doesn't change, so that both homes have the same bytes. Before
  * a segment is written again its pins are gone, and a later pin sees the new home. The old device is closed when nobody
  * reads from it any more (homes_internal.h).

@@ -53,7 +53,7 @@ int seg_end_clean(struct segments *seg)
 /* May the segment have such a row? */
 static FS_MUST_CHECK bool row_is_sound(const struct segments *seg, uint32_t segment, const struct seg_entry *row)
 {
-	if (seg_live_at(seg, segment)->use != HOME_IN_USE)
+	if (seg_live_at(seg, segment)->use != HOME_IN_USE || segment >= atomic_load(&seg->usable))
 		return false;
 	return row->sequence < seg->next_sequence && row->data_offset >= SEG_PAGE &&
 	       row->data_offset <= seg->segment_bytes && row->data_bytes <= seg->segment_bytes - row->data_offset &&

@@ -71,8 +71,10 @@ static enum seg_found found_on(const struct segments *seg, const struct layout_s
 {
 	bool clean = super->clean_epoch != 0 && super->clean_epoch == super->attach_epoch;
 
+	uint32_t segments = atomic_load_explicit(&seg->usable, memory_order_relaxed);
+
 	if (super->segment_bytes != seg->segment_bytes || super->functions != seg->functions ||
-	    super->segments > seg->segments || (super->segments < seg->segments && !clean))
+	    super->segments > segments || (super->segments < segments && !clean))
 		return SEG_FOUND_LAYOUT;
 	return clean ? SEG_FOUND_CLEAN : SEG_FOUND_UNCLEAN;
 }
@@ -115,6 +117,13 @@ static int attach_super(struct segments *seg, const struct seg_config *config)
 	return FS_OK;
 }
 
+void seg_note_segments(const struct segments *seg, struct layout_super *super, uint32_t segments)
+{
+	super->segments = segments;
+	super->index_segments = seg->segments > segments ? seg->segments : 0;
+	super->index_flash_bytes = seg->segments > segments ? seg->index_flash_bytes : 0;
+}
+
 int seg_take_over(struct segments *seg, bool keeps, uint64_t region_id)
 {
 	struct layout_super *super = &seg->super, last = *super;
@@ -123,7 +132,7 @@ int seg_take_over(struct segments *seg, bool keeps, uint64_t region_id)
 
 	must(!seg->taken_over);
 	super->segment_bytes = seg->segment_bytes;
-	super->segments = seg->segments;
+	seg_note_segments(seg, super, atomic_load_explicit(&seg->usable, memory_order_relaxed));
 	super->functions = seg->functions;
 	super->flash_bytes = seg->device->bytes;
 	super->attach_epoch++;
@@ -193,6 +202,7 @@ void seg_note_device(struct segments *seg)
 static int look_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device)
 {
 	struct segments *seg = mem_zalloc(sizeof(*seg));
+	uint32_t segments;
 	int rc = FS_ENOMEM;
 
 	*out = NULL;
@@ -205,13 +215,15 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 	seg->ops = device->ops;
 	seg->clock = config->clock;
 	seg->segment_bytes = config->segment_bytes;
-	seg->segments = seg_count_for(device->bytes, config->segment_bytes);
+	segments = seg_count_for(device->bytes, config->segment_bytes);
+	seg->segments = config->index_segments > segments ? config->index_segments : segments;
+	seg->index_flash_bytes = config->index_flash_bytes;
 	seg->functions = config->functions;
 	seg->direct_wanted = config->direct;
 	seg->read_unit_wanted = config->read_unit;
 	seg->crossings_bytes = config->crossings ? (uint32_t)crossings_bytes(config->segment_bytes) : 0;
 	seg->table = table;
-	atomic_init(&seg->usable, seg->segments);
+	atomic_init(&seg->usable, segments);
 	seg_note_device(seg);
 	atomic_init(&seg->nowait, true);
 	init_locks(seg, config->error_budget);
@@ -225,7 +237,7 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 		}
 		rc = check_config(config);
 	}
-	if (rc == FS_OK && seg->segments == 0)
+	if (rc == FS_OK && segments == 0)
 		rc = FS_ERANGE;
 	if (rc == FS_OK)
 		rc = attach_super(seg, config);
@@ -263,6 +275,31 @@ int seg_open_on(struct segments **out, const struct seg_config *config, void *ta
 	int rc = look_on(out, config, table, device);
 
 	return rc == FS_OK ? begin_empty(out) : rc;
+}
+
+bool seg_read_shape(const struct seg_config *config, struct seg_shape *out)
+{
+	struct seg_config look = { .path = config->path,
+				   .flash_bytes = config->flash_bytes & ~(uint64_t)(SEG_PAGE - 1),
+				   .direct = SEG_DIRECT_OFF,
+				   .look_only = true };
+	struct dev *device = config->device;
+	struct layout_super super;
+	uint64_t generation;
+	int rc = device ? FS_OK : dev_open(&device, &look);
+
+	if (rc == FS_OK)
+		rc = super_load(device, &super, &generation);
+	if (device && !config->device)
+		device->ops->close(device);
+	if (rc != FS_OK)
+		return false;
+	*out = (struct seg_shape){ .segments = super.segments,
+				   .functions = super.functions,
+				   .segment_bytes = super.segment_bytes,
+				   .index_segments = super.index_segments,
+				   .index_flash_bytes = super.index_flash_bytes };
+	return true;
 }
 
 int seg_open(struct segments **out, const struct seg_config *config, void *table)

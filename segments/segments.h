@@ -64,6 +64,11 @@ struct seg_config {
 	uint64_t flash_bytes; /* file: size to preallocate; block device: 0 = all of it */
 	uint64_t segment_bytes; /* multiple of SEG_PAGE, SEG_MIN_BYTES .. SEG_MAX_BYTES */
 	unsigned functions; /* 1 .. SEG_MAX_FUNCTIONS */
+	/* The index and the table are made for so many segments, the first of which lie on the device: they go on from a larger
+	   one (seg_read_shape). 0, or not more than there are: for as many as lie there. */
+	uint32_t index_segments;
+	uint64_t
+		index_flash_bytes; /* the size of the flash that index and region are made for; the superblock keeps it, and that is all */
 	enum seg_direct direct;
 	enum seg_read_unit read_unit;
 	const struct seg_owner *owner; /* of a file that is made; NULL: the process's own user and group */
@@ -124,6 +129,18 @@ FS_MUST_CHECK int seg_take_over(struct segments *seg, bool keeps, uint64_t regio
 /* Closes device and handle; NULL does nothing. No reader exists and no other thread uses seg any more. */
 void seg_close(struct segments *seg);
 
+/* The shape of a flash, by its superblock. */
+struct seg_shape {
+	uint32_t segments, functions;
+	uint64_t segment_bytes;
+	uint32_t
+		index_segments; /* that its index was made for, before it was moved to a smaller device; 0: as many as segments */
+	uint64_t index_flash_bytes; /* with index_segments: the size of the flash then */
+};
+/* Reads the shape of the flash at config->path, or of config->device, which stays open; changes and locks nothing. False: there
+   is none that could be used. Any thread; reads the superblock. */
+FS_MUST_CHECK bool seg_read_shape(const struct seg_config *config, struct seg_shape *out);
+
 /* Looks at a flash path as seg_open would, without changing or locking anything. FS_OK: it holds a cache, is empty, or is
    missing in a folder where it could be made. FS_EFOREIGN, FS_EINVAL (neither a regular file nor a block device), FS_ESYS
    (errno), FS_ENOMEM. Any thread; reads the file's start. */
@@ -158,7 +175,7 @@ enum seg_found {
 };
 
 struct seg_info {
-	uint32_t segments;
+	uint32_t segments; /* numbers, those without room on a smaller device included */
 	uint64_t segment_bytes, flash_bytes;
 	uint64_t hash_seed; /* of keys: for the life of the flash file */
 	uint8_t uuid[16];

@@ -135,6 +135,7 @@ struct segments {
 	const struct clk *clock;
 	uint64_t segment_bytes;
 	uint32_t segments;
+	uint64_t index_flash_bytes; /* seg_config.index_flash_bytes */
 	uint32_t functions;
 	uint32_t crossings_bytes; /* as in struct seg_table */
 	/* As it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone. */
@@ -240,6 +241,9 @@ static inline uint64_t seg_offset_by_number(const struct segments *seg, uint32_t
 void allocate_begin(const struct segments *seg);
 
 /* ---- segments.c ---- */
+
+/* Notes in a superblock how many segments lie on the device, and how many the index is made for. */
+void seg_note_segments(const struct segments *seg, struct layout_super *super, uint32_t segments);
 
 /* Takes the figures of seg->device over, for other threads. */
 void seg_note_device(struct segments *seg);

@@ -104,9 +104,14 @@ def test_a_larger_and_a_smaller_file_under_load(start, options, open_folder):
     assert int(rows["segments_total"]) == (2 * MIB - 65536) // SEGMENT
     assert value_of(scrape(port), "flash_moving") == 0
     assert daemon.stop() == 0
-    # The index was made for another number of segments: this start is cold, and says so.
+    # The index was made for more segments, and goes on.
     again = start("--state-dir", str(open_folder), "--flash-path", str(open_folder / "smaller"), *OPTIONS[:-1], "2m")
-    assert again.stats(b"flash")["flash_start"].startswith("cold: the size of flash or segments")
+    assert again.stats(b"flash")["flash_start"] == "warm"
+    load.client, load.hits = again.client(), 0
+    for n in range(KEYS):
+        load.get(n)
+    load.client.close()
+    assert load.wrong is None and load.hits > 0
 
 
 def test_a_clean_start_on_a_larger_file_is_warm(start, options, open_folder):

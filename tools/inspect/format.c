@@ -157,6 +157,7 @@ enum format_verdict format_super_parse(const uint8_t *page, struct format_super 
 		.sequence_end = u64(page, 304),
 		.made_s = u64(page, 312),
 		.flash_bytes = u64(page, 320),
+		.index_segments = u32(page, 348),
 		.first_epoch = u64(page, 328) ? u64(page, 328) : u64(page, 280),
 		.checksum = u64(page, 4088),
 	};

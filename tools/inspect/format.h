@@ -64,6 +64,7 @@ struct format_super {
 	uint64_t cas_end, sequence_end;
 	uint64_t made_s;
 	uint64_t flash_bytes;
+	uint32_t index_segments; /* that the index was made for; 0: as many as segments */
 	/* Segments that don't lie at the home of their number, or whose home is bad, in rising order. */
 	uint32_t homes;
 	struct format_home {

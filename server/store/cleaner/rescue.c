@@ -49,11 +49,12 @@ static bool begin(struct store *store)
 
 static void tell_done(const struct seg_rescued *rescued)
 {
-	log_event(LOG_LEVEL_WARN, "segment_rescued",
-		  LOG_FIELDS(LOG_NUMBER("SEGMENT", rescued->segment), LOG_NUMBER("PAGES", rescued->unreadable)),
-		  "flash: %u pages of segment %u can't be read; it was copied to another home on the device, and segment %u, which "
-		  "lies at the bad one, is not used any more",
-		  rescued->unreadable, rescued->segment, rescued->bad);
+	log_event(
+		LOG_LEVEL_WARN, "segment_rescued",
+		LOG_FIELDS(LOG_NUMBER("SEGMENT", rescued->segment), LOG_NUMBER("PAGES", rescued->unreadable)),
+		"flash: %u pages of segment %u can't be read; it was copied to another home on the device, and segment %u, which "
+		"lies at the bad one, is not used any more",
+		rescued->unreadable, rescued->segment, rescued->bad);
 }
 
 bool rescue_step(struct store *store)

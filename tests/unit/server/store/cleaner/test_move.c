@@ -6,13 +6,13 @@
 #include "server/store/move.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "server/store/state/instance.h"
+#include "server/store/state/recount.h"
 #include "server/store/state/restart.h"
 #include "tests/unit/server/store/harness.h"
+#include "tests/unit/server/store/killed_child.h"
 
 #define OBJECTS 40
 #define KEY_BYTES 24
@@ -305,6 +305,107 @@ static void a_clean_stop_is_warm_in_the_new_flash(void **state)
 	assert_start(h, new_path, bytes + KIB(64) * 8, "no_file");
 }
 
+#define SMALL (KIB(64) * 9) /* the superblock's 64 KiB, and eight segments */
+
+/* All segments are in use, and those that have room on the smaller flash are its own. */
+static void move_to_a_smaller_one(struct harness *h)
+{
+	harness_open(h);
+	store_claim(h->store, NAME);
+	fill(h);
+	while (seg_sequence(h->store->segments, 15) == 0)
+		assert_true(write_one(h));
+	begin(h, SMALL);
+	step_to(h, STORE_MOVE_DONE);
+	fill(h); /* the objects of segments without room there are set again, and all lie in the new one */
+}
+
+/* The index goes on, and so does the ring, in the segments that there are. */
+static void assert_small_and_right(struct harness *h)
+{
+	struct store_status status;
+
+	assert_int_equal(count_right(h), OBJECTS);
+	recount_finish(h->store);
+	store_get_status(h->store, &status);
+	assert_int_equal(status.segments.total, 8);
+	assert_int_equal(h->store->flash_capacity, KIB(64) * 8);
+	assert_true(fidx_verify(h->store->index));
+}
+
+static void a_clean_stop_is_warm_in_a_smaller_flash(void **state)
+{
+	struct harness *h = *state;
+	uint64_t bytes = h->config.flash_bytes;
+
+	h->config.state_dir = folder;
+	move_to_a_smaller_one(h);
+	for (unsigned starts = 0; starts < 3; starts++) {
+		assert_true(store_save(h->store));
+		harness_close(h);
+		assert_start(h, new_path, SMALL, "warm");
+		assert_small_and_right(h);
+	}
+	for (unsigned n = 0; n < 20; n++)
+		assert_true(write_one(h));
+	count_right(h);
+	fill(h);
+	/* It grows again, by some segments and to its former size. */
+	for (unsigned segments = 12; segments <= 16; segments += 4) {
+		uint64_t now = bytes - KIB(64) * (16 - segments);
+		struct store_status status;
+
+		assert_true(store_save(h->store));
+		harness_close(h);
+		assert_start(h, new_path, now, "warm");
+		assert_int_equal(count_right(h), OBJECTS);
+		store_get_status(h->store, &status);
+		assert_int_equal(status.segments.total, seg_count_for(now, KIB(64)));
+	}
+}
+
+static void move_to_a_smaller_one_and_change(struct harness *h)
+{
+	char key[KEY_BYTES];
+
+	move_to_a_smaller_one(h);
+	for (int n = 1; n < OBJECTS; n += 2) {
+		name(key, n);
+		set(h, key, "newer"); /* in memory, which is lost with the kill */
+	}
+}
+
+static void a_kill_is_warm_in_a_smaller_flash(void **state)
+{
+	struct harness *h = *state;
+
+	run_in_killed_child(h, move_to_a_smaller_one_and_change);
+	for (unsigned starts = 0; starts < 3; starts++) {
+		assert_start(h, new_path, SMALL, "attached");
+		for (int n = 0; n < OBJECTS; n++) {
+			char key[KEY_BYTES];
+
+			name(key, n);
+			if (n % 2)
+				assert_int_equal(get(h, key).result, STORE_MISS);
+			else
+				assert_value(h, key, key);
+		}
+		recount_finish(h->store);
+		assert_true(fidx_verify(h->store->index));
+		harness_close(h); /* without a clean mark */
+	}
+	assert_start(h, new_path, SMALL, "attached");
+	for (unsigned n = 0; n < 20; n++)
+		assert_true(write_one(h));
+	count_right(h);
+	harness_close(h);
+	/* Where no start may be warm, the index is made for what there is. */
+	h->config.restart_max_downtime_us = 0;
+	assert_start(h, new_path, SMALL, "off");
+	assert_int_equal(h->store->index ? fidx_tag_bits(h->store->index) : 0, 21);
+}
+
 static void a_stop_in_the_midst_is_warm_in_the_old_flash(void **state)
 {
 	struct harness *h = *state;
@@ -321,39 +422,38 @@ static void a_stop_in_the_midst_is_warm_in_the_old_flash(void **state)
 	assert_int_equal(count_right(h), OBJECTS);
 }
 
+static unsigned kill_after;
+static uint64_t kill_size; /* of the new flash; 0: as the old one */
+
 /* In a child, which a fault point may end before. */
+static void move_under_kills(struct harness *h)
+{
+	harness_open(h);
+	store_claim(h->store, NAME);
+	fill(h);
+	fault_arm(FAULT_killed_in_move, FAULT_AFTER, kill_after);
+	begin(h, kill_size);
+	step_to(h, STORE_MOVE_DONE);
+}
+
 static void move_and_be_killed(struct harness *h, unsigned after)
 {
-	int status = 0;
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0) {
-		harness_open(h);
-		store_claim(h->store, NAME);
-		fill(h);
-		fault_arm(FAULT_killed_in_move, FAULT_AFTER, after);
-		begin(h, 0);
-		step_to(h, STORE_MOVE_DONE);
-		raise(SIGKILL);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	kill_after = after;
+	run_in_killed_child(h, move_under_kills);
 }
 
 /* The points are: noted, sealed, switched, renamed, confirmed; the last kill is behind the move. */
-static void a_kill_at_each_step_leaves_one_warm_flash(void **state)
+static void kill_at_each_step(struct harness *h, uint64_t size)
 {
-	struct harness *h = *state;
 	uint64_t bytes = h->config.flash_bytes;
 
-	if (!HAVE_FAULTS)
-		skip();
+	kill_size = size;
 	for (unsigned after = 0; after <= 5; after++) {
 		bool old = after < 3;
 
+		h->config.flash_bytes = bytes;
 		move_and_be_killed(h, after);
-		assert_start(h, old ? h->path : new_path, bytes, "attached");
+		assert_start(h, old ? h->path : new_path, old || !size ? bytes : size, "attached");
 		assert_int_equal(count_right(h), OBJECTS);
 		harness_close(h);
 		/* The other one is cold, and so is the warm one after that: it has missed a run. */
@@ -370,6 +470,20 @@ static void a_kill_at_each_step_leaves_one_warm_flash(void **state)
 		unlink(h->path);
 		h->config.flash_path = h->path;
 	}
+}
+
+static void a_kill_at_each_step_leaves_one_warm_flash(void **state)
+{
+	if (!HAVE_FAULTS)
+		skip();
+	kill_at_each_step(*state, 0);
+}
+
+static void so_it_does_when_the_new_flash_is_smaller(void **state)
+{
+	if (!HAVE_FAULTS)
+		skip();
+	kill_at_each_step(*state, SMALL);
 }
 
 /* The new flash first, with changes of all keys, and then the old one by mistake. */
@@ -468,8 +582,11 @@ int main(void)
 		MOVE_TEST(a_new_device_that_fails_ends_the_move),
 		MOVE_TEST(the_rate_bounds_the_copies),
 		MOVE_TEST(a_clean_stop_is_warm_in_the_new_flash),
+		MOVE_TEST(a_clean_stop_is_warm_in_a_smaller_flash),
+		MOVE_TEST(a_kill_is_warm_in_a_smaller_flash),
 		MOVE_TEST(a_stop_in_the_midst_is_warm_in_the_old_flash),
 		MOVE_TEST(a_kill_at_each_step_leaves_one_warm_flash),
+		MOVE_TEST(so_it_does_when_the_new_flash_is_smaller),
 		MOVE_TEST(a_kill_at_each_step_leaves_nothing_stale_in_the_old_flash),
 		MOVE_TEST(with_all_kept_a_smaller_flash_is_refused),
 		MOVE_TEST(bad_pages_left_behind_do_not_take_the_new_device_offline),

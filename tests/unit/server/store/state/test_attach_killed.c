@@ -279,16 +279,11 @@ static void a_delete_before_the_move_is_finished_holds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ATTACH_TEST(a_kill_at_slot_clear),
-		ATTACH_TEST(a_kill_in_commit),
-		ATTACH_TEST(a_kill_in_row),
-		ATTACH_TEST(a_kill_in_reclaim),
-		ATTACH_TEST(a_kill_in_close),
-		ATTACH_TEST(a_kill_in_relocation),
-		ATTACH_TEST(a_kill_in_flush),
-		ATTACH_TEST(a_kill_in_table),
-		ATTACH_TEST(a_kill_in_extent_move),
-		ATTACH_TEST(a_delete_before_the_move_is_finished_holds),
+		ATTACH_TEST(a_kill_at_slot_clear),  ATTACH_TEST(a_kill_in_commit),
+		ATTACH_TEST(a_kill_in_row),         ATTACH_TEST(a_kill_in_reclaim),
+		ATTACH_TEST(a_kill_in_close),       ATTACH_TEST(a_kill_in_relocation),
+		ATTACH_TEST(a_kill_in_flush),       ATTACH_TEST(a_kill_in_table),
+		ATTACH_TEST(a_kill_in_extent_move), ATTACH_TEST(a_delete_before_the_move_is_finished_holds),
 	};
 
 	return cmocka_run_group_tests_name("attach_killed", tests, NULL, NULL);
