@@ -368,7 +368,7 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	struct layout_super super = seg->super;
 	int rc;
 
-	must(move && move->to && !seg->durable);
+	must(move && move->to);
 	super.first_epoch = super.first_epoch ? super.first_epoch : super.attach_epoch;
 	super.attach_epoch = seg_move_epoch(seg);
 	seg_note_segments(seg, &super, move->segments);

@@ -24,7 +24,7 @@
  * a segment is written again its pins are gone, and a later pin sees the new home. The old device is closed when nobody
  * reads from it any more (homes_internal.h).
  *
- * Threads: the cleaner. Errors: codes of base/error.h. Whoever moves the flash has no journal (seg_set_durable).
+ * Threads: the cleaner. Errors: codes of base/error.h.
  */
 #ifndef FS_SEGMENTS_MOVE_H
 #define FS_SEGMENTS_MOVE_H
