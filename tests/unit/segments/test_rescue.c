@@ -3,6 +3,8 @@
 #include "segments/rescue.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -274,6 +276,60 @@ static void a_segment_that_is_reclaimed_meanwhile_ends_it(void **state)
 	assert_int_equal(status.bad, 0);
 }
 
+struct client {
+	struct run *run;
+	_Atomic bool stop;
+	_Atomic unsigned rounds;
+};
+
+/* Walks, as a dump does it: whole segments, and what is there of the failing one. */
+static void *read_on(void *context)
+{
+	struct client *client = context;
+	struct run *run = client->run;
+
+	for (unsigned turn = 0; !atomic_load(&client->stop); turn++) {
+		uint32_t n = turn % 4, whole;
+
+		clk_scripted_advance(&run->flash.clock, 70000000); /* errors of more than a minute ago don't count */
+		whole = readable(run, n);
+
+		assert_in_range(whole, n == FAILING ? 1 : run->batch[n].plan.count, run->batch[n].plan.count);
+		atomic_fetch_add(&client->rounds, 1);
+	}
+	return NULL;
+}
+
+static void another_thread_reads_on(void **state)
+{
+	struct run *run = *state;
+	struct client client = { .run = run };
+	uint64_t bad_from = seg_offset(run->flash.seg, FAILING) + BAD_PAGE * SEG_PAGE;
+	pthread_t thread;
+
+	run->flash.ram->bad_from = bad_from;
+	run->flash.ram->bad_to = bad_from + SEG_PAGE;
+	run->flash.seg->health.budget = HEALTH_ERRORS_MAX; /* one walk meets fewer */
+	assert_int_equal(pthread_create(&thread, NULL, read_on, &client), 0);
+	for (unsigned steps = 0; steps < 1000000 && run->flash.seg->super.homes == 0; steps++) {
+		struct seg_rescued rescued;
+		uint32_t found;
+
+		if (seg_rescue_find(run->flash.seg, &found) == FS_OK) {
+			assert_int_equal(found, FAILING);
+			assert_int_equal(seg_rescue_begin(run->flash.seg, found), FS_OK);
+		}
+		seg_rescue_step(run->flash.seg, &rescued);
+		sched_yield();
+	}
+	assert_int_equal(home_number(run->flash.seg, FAILING), SEGMENTS - 1);
+	for (unsigned rounds = atomic_load(&client.rounds) + 20; atomic_load(&client.rounds) < rounds;)
+		sched_yield();
+	atomic_store(&client.stop, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_in_range(readable(run, FAILING), OBJECTS / 2, run->batch[FAILING].plan.count - 1);
+}
+
 /* ---- over restarts ----------------------------------------------------------------------------- */
 
 static void open_again(struct run *run)
@@ -408,6 +464,7 @@ int main(void)
 		RESCUE_TEST(a_full_flash_has_no_room),
 		RESCUE_TEST(a_copy_that_cannot_be_written_ends_it),
 		RESCUE_TEST(a_segment_that_is_reclaimed_meanwhile_ends_it),
+		RESCUE_TEST(another_thread_reads_on),
 		RESCUE_TEST(homes_are_remembered),
 		RESCUE_TEST(another_layout_forgets_them),
 		RESCUE_TEST(a_power_cut_at_each_page_leaves_one_home),
