@@ -286,8 +286,11 @@ bool seg_read_shape(const struct seg_config *config, struct seg_shape *out)
 	struct dev *device = config->device;
 	struct layout_super super;
 	uint64_t generation;
-	int rc = device ? FS_OK : dev_open(&device, &look);
+	/* dev_open has log lines for what seg_look will refuse. */
+	int rc = device ? FS_OK : seg_check_path(config->path);
 
+	if (rc == FS_OK && !device)
+		rc = dev_open(&device, &look);
 	if (rc == FS_OK)
 		rc = super_load(device, &super, &generation);
 	if (device && !config->device)

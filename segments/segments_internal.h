@@ -257,8 +257,8 @@ FS_MUST_CHECK int seg_store_super(struct segments *seg);
 FS_MUST_CHECK bool homes_are_sound(const struct layout_super *super);
 /* Takes the homes that seg->super tells. Before other threads run. */
 void homes_take(struct segments *seg);
-/* Writes the homes into a superblock; those of segments a and b as if they were swapped, b's as a bad one (a is b: as they
-   are). */
+/* Writes the homes into a superblock, as they are if a is b; else those of segments a and b are swapped there, b's is a bad
+   one, and a_is_partial tells whether a lacks pages. */
 void homes_put(const struct segments *seg, struct layout_super *super, uint32_t a, uint32_t b, bool a_is_partial);
 /* Every segment lies where its number says, and no home is bad. */
 void homes_clear(struct layout_super *super);
@@ -330,8 +330,9 @@ void seg_set_state(struct segments *seg, uint32_t number, enum seg_state state);
 void seg_set_use(struct segments *seg, uint32_t number, enum home_use use, enum seg_state state);
 /* Is every segment RETIRED? */
 FS_MUST_CHECK bool seg_all_retired(const struct segments *seg);
-/* Makes retired segments free, but for those whose home is bad or held, and returns their number: no slot names them, because their objects were never
-   committed, and nobody can pin them. Takes seg->lock. */
+/* Makes retired segments free, but for those whose home is bad or held, and returns their number: no slot names them,
+   because their objects were never committed, and nobody can pin them. No segment counts as failing any more. Takes
+   seg->lock. */
 uint32_t seg_revive(struct segments *seg);
 
 /* ---- record.c ---- */

@@ -53,7 +53,8 @@ struct losses {
 	struct losses_waiter *waiters;
 
 	_Atomic bool rebuilding; /* set before other threads run, cleared by the cleaner */
-	/* A step of a move, for the writer: what it is to do, until it is done. The cleaner's, and the writer's while it is there. */
+	/* A step of a move that the cleaner asks the writer for. While there is work the three fields are the writer's, else the
+	   cleaner's. */
 	_Atomic enum losses_work { LOSSES_NO_WORK, LOSSES_SEAL, LOSSES_UNSEAL, LOSSES_CONFIRM } work;
 	struct journal_medium *work_medium;
 	uint64_t work_epoch;
