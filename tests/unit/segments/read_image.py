@@ -297,10 +297,7 @@ def main():
     for number in range(count):
         home = listed.get(number, number)
         segment = image[65536 + home * size : 65536 + (home + 1) * size]
-        if number in bad:
-            print("bad home of segment %d" % number)
-            continue
-        if segment.count(0) == len(segment):
+        if number in bad or segment.count(0) == len(segment):
             continue
         print_segment(segment, number, sup[48:64], sup[64:256])
 

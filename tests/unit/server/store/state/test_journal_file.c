@@ -155,6 +155,37 @@ static void a_shared_file_has_two_names(void **state)
 	same->close(same);
 }
 
+static uid_t user_of(const char *suffix)
+{
+	char file[300];
+	struct stat st;
+
+	snprintf(file, sizeof(file), "%s%s", path, suffix);
+	assert_int_equal(stat(file, &st), 0);
+	return st.st_uid;
+}
+
+/* What root makes is the user's that the process is going to be. A file with another name may be anything. */
+static void files_get_their_owner(void **state)
+{
+	char first[300], second[300];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	make_other(".1");
+	make_other(".2");
+	snprintf(first, sizeof(first), "%s.2", path);
+	snprintf(second, sizeof(second), "%s/else", folder);
+	assert_int_equal(link(first, second), 0);
+	journal_directory_own(medium, 65534, 65534);
+	assert_int_equal(medium->create(medium, 3), 0);
+	assert_int_equal(user_of(".1"), 65534);
+	assert_int_equal(user_of(".2"), 0);
+	assert_int_equal(user_of(".3"), 65534);
+	assert_int_equal(unlink(second), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +194,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_its_own_files_are_listed, begin, end),
 		cmocka_unit_test_setup_teardown(errors_are_told, begin, end),
 		cmocka_unit_test_setup_teardown(a_shared_file_has_two_names, begin, end),
+		cmocka_unit_test_setup_teardown(files_get_their_owner, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
