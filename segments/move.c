@@ -404,3 +404,33 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	(void)seg_revive(seg); /* what couldn't be written is left behind */
 	return FS_OK;
 }
+
+/* ---- the start after a move to a smaller device ------------------------------------------------ */
+
+bool seg_read_shape(const struct seg_config *config, struct seg_shape *out)
+{
+	struct seg_config look = { .path = config->path,
+				   .flash_bytes = config->flash_bytes & ~(uint64_t)(SEG_PAGE - 1),
+				   .direct = SEG_DIRECT_OFF,
+				   .look_only = true };
+	struct dev *device = config->device;
+	struct layout_super super;
+	uint64_t generation;
+	/* dev_open has log lines for what seg_look will refuse. */
+	int rc = device ? FS_OK : seg_check_path(config->path);
+
+	if (rc == FS_OK && !device)
+		rc = dev_open(&device, &look);
+	if (rc == FS_OK)
+		rc = super_load(device, &super, &generation);
+	if (device && !config->device)
+		device->ops->close(device);
+	if (rc != FS_OK)
+		return false;
+	*out = (struct seg_shape){ .segments = super.segments,
+				   .functions = super.functions,
+				   .segment_bytes = super.segment_bytes,
+				   .index_segments = super.index_segments,
+				   .index_flash_bytes = super.index_flash_bytes };
+	return true;
+}

@@ -69,4 +69,18 @@ void seg_move_cancel(struct segments *seg);
 /* Returns the bytes of the device that the flash is moved to, or was last. A move is under way. */
 uint64_t seg_move_bytes(const struct segments *seg);
 
+/* ---- the start after a move to a smaller device ------------------------------------------------ */
+
+/* The shape of a flash, by its superblock. */
+struct seg_shape {
+	uint32_t segments, functions;
+	uint64_t segment_bytes;
+	uint32_t
+		index_segments; /* that its index was made for, before it was moved to a smaller device; 0: as many as segments */
+	uint64_t index_flash_bytes; /* with index_segments: the size of the flash then */
+};
+/* Reads the shape of the flash at config->path, or of config->device, which stays open; changes and locks nothing. False: there
+   is none that could be used. Any thread; reads the superblock. */
+FS_MUST_CHECK bool seg_read_shape(const struct seg_config *config, struct seg_shape *out);
+
 #endif

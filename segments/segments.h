@@ -129,18 +129,6 @@ FS_MUST_CHECK int seg_take_over(struct segments *seg, bool keeps, uint64_t regio
 /* Closes device and handle; NULL does nothing. No reader exists and no other thread uses seg any more. */
 void seg_close(struct segments *seg);
 
-/* The shape of a flash, by its superblock. */
-struct seg_shape {
-	uint32_t segments, functions;
-	uint64_t segment_bytes;
-	uint32_t
-		index_segments; /* that its index was made for, before it was moved to a smaller device; 0: as many as segments */
-	uint64_t index_flash_bytes; /* with index_segments: the size of the flash then */
-};
-/* Reads the shape of the flash at config->path, or of config->device, which stays open; changes and locks nothing. False: there
-   is none that could be used. Any thread; reads the superblock. */
-FS_MUST_CHECK bool seg_read_shape(const struct seg_config *config, struct seg_shape *out);
-
 /* Looks at a flash path as seg_open would, without changing or locking anything. FS_OK: it holds a cache, is empty, or is
    missing in a folder where it could be made. FS_EFOREIGN, FS_EINVAL (neither a regular file nor a block device), FS_ESYS
    (errno), FS_ENOMEM. Any thread; reads the file's start. */

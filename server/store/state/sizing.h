@@ -4,6 +4,7 @@
 #ifndef FS_STORE_SIZING_H
 #define FS_STORE_SIZING_H
 
+#include "segments/move.h"
 #include "server/store/store.h"
 
 #define INDEX_LOAD 0.95 /* share of used slots that a table of the index is sized for */
