@@ -253,6 +253,7 @@ static void switch_over(struct store *store)
 	uint64_t epoch = seg_move_epoch(store->segments), id;
 	struct seg_status segments;
 	char reason[256];
+	bool left;
 	int error;
 
 	if (!begin_switch(mover)) {
@@ -287,9 +288,11 @@ static void switch_over(struct store *store)
 	attach_rename(store, path);
 	fault_kill(FAULT_killed_in_move);
 	attach_confirm(store, epoch, id);
-	losses_confirm(store, cleaner_beat);
+	left = losses_confirm(store, cleaner_beat);
 	fault_kill(FAULT_killed_in_move);
-	(void)!attach_note_flash(store, path, NULL); /* the same */
+	/* As long as the journal has its old names, a start with the new flash must remove them. */
+	if (left)
+		(void)!attach_note_flash(store, path, NULL); /* the same */
 	snprintf(store->flash_path, sizeof(store->flash_path), "%s", path);
 	seg_get_status(store->segments, &segments);
 	atomic_store(&store->flash_capacity, segments.total * store->segment_bytes);

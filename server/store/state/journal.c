@@ -500,12 +500,6 @@ void journal_unseal(struct journal *journal)
 	drop_next(journal);
 }
 
-void journal_confirm(struct journal *journal)
-{
-	journal->confirmed = journal->next != NULL;
-	journal->leave_ms = 0;
-}
-
 /* Leaves the old names, if the flash has left the old device. Until they are gone, the journal stays what both flashes need.
    0 or a negative errno. */
 static int leave_if_due(struct journal *journal)
@@ -532,6 +526,19 @@ static int leave_if_due(struct journal *journal)
 	journal->config.epoch = journal->state.next_epoch;
 	journal->state.next_epoch = 0;
 	return next_file(journal);
+}
+
+bool journal_confirm(struct journal *journal)
+{
+	int error;
+
+	if (!journal->next)
+		return true;
+	journal->confirmed = true;
+	journal->leave_ms = 0;
+	if (!atomic_load(&journal->broken) && (error = leave_if_due(journal)) != 0)
+		fail(journal, error);
+	return !journal->next;
 }
 
 bool journal_step(struct journal *journal)

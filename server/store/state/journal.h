@@ -240,8 +240,9 @@ bool journal_step(struct journal *journal);
 FS_MUST_CHECK int journal_seal(struct journal *journal, struct journal_medium *next, uint64_t epoch);
 /* Takes that back. Blocks. */
 void journal_unseal(struct journal *journal);
-/* The flash has the epoch. The journal stays sealed until its old names are gone, which journal_step tries from then on. */
-void journal_confirm(struct journal *journal);
+/* The flash has the epoch. True: the old names are gone. Else the journal stays sealed until they are, which journal_step tries
+   from then on. Blocks. */
+FS_MUST_CHECK bool journal_confirm(struct journal *journal);
 
 /* Has writing and removing failed, so that the flash must get another epoch? Any thread, no lock. */
 bool journal_needs_disowning(const struct journal *journal);

@@ -185,7 +185,7 @@ bool losses_work(struct losses *losses)
 	else if (work == LOSSES_UNSEAL)
 		journal_unseal(losses->journal);
 	else
-		journal_confirm(losses->journal);
+		losses->work_left = journal_confirm(losses->journal);
 	lock_acquire(&losses->lock);
 	atomic_store(&losses->work, LOSSES_NO_WORK);
 	if (atomic_load(&losses->blocked))
@@ -240,10 +240,12 @@ void losses_unseal(struct store *store, void (*beat)(struct store *store))
 		ask_writer(store, LOSSES_UNSEAL, beat);
 }
 
-void losses_confirm(struct store *store, void (*beat)(struct store *store))
+bool losses_confirm(struct store *store, void (*beat)(struct store *store))
 {
-	if (store->losses)
-		ask_writer(store, LOSSES_CONFIRM, beat);
+	if (!store->losses)
+		return true;
+	ask_writer(store, LOSSES_CONFIRM, beat);
+	return store->losses->work_left;
 }
 
 void losses_register(struct losses *losses, struct losses_waiter *waiter, int eventfd)

@@ -58,7 +58,8 @@ struct losses {
 	_Atomic enum losses_work { LOSSES_NO_WORK, LOSSES_SEAL, LOSSES_UNSEAL, LOSSES_CONFIRM } work;
 	struct journal_medium *work_medium;
 	uint64_t work_epoch;
-	int work_error;
+	int work_error; /* of LOSSES_SEAL */
+	bool work_left; /* of LOSSES_CONFIRM */
 
 	uint64_t rebuild_newest; /* sequence of the newest segment that is walked */
 	_Atomic uint64_t *touched; /* a bit for each hash, touched_mask + 1 of them. Read under a stripe */
@@ -160,11 +161,11 @@ bool losses_step(struct losses *losses);
 /*
  * While the flash moves to another device (cleaner/move.c): journal_seal for the flash at that path and the attach epoch to
  * come, and its two ends. The writer's thread does it; meanwhile answers that wait go on waiting. losses_seal: 0 or a negative
- * errno. The cleaner.
+ * errno. losses_confirm: true when the old names are gone. The cleaner.
  */
 FS_MUST_CHECK int losses_seal(struct store *store, const char *path, uint64_t epoch, void (*beat)(struct store *store));
 void losses_unseal(struct store *store, void (*beat)(struct store *store));
-void losses_confirm(struct store *store, void (*beat)(struct store *store));
+FS_MUST_CHECK bool losses_confirm(struct store *store, void (*beat)(struct store *store));
 /* Does the work that the cleaner asks for. True: there was some. The writer. */
 bool losses_work(struct losses *losses);
 

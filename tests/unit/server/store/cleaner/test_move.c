@@ -424,6 +424,7 @@ static void a_stop_in_the_midst_is_warm_in_the_old_flash(void **state)
 }
 
 static unsigned kill_after;
+static bool same_name; /* of both flashes, in two folders */
 static uint64_t kill_size; /* of the new flash; 0: as the old one */
 
 /* In a child, which a fault point may end before. */
@@ -616,8 +617,9 @@ static void crash_at_each_step(struct harness *h, uint64_t size, bool old_first)
 	assert_true(told != MAP_FAILED);
 	kill_size = size;
 	for (kill_after = 0; kill_after <= 8; kill_after++) {
-		/* Up to the switch the old one is the flash; then both are, until the old names of the journal are gone. */
-		bool old_is_warm = kill_after < 6, new_is_warm = kill_after >= 3;
+		/* Up to the switch the old one is the flash; then both are, until the old names of the journal are gone, or,
+		   if these are the new ones, the file of the new epoch is begun. */
+		bool old_is_warm = kill_after < (same_name ? 6 : 5), new_is_warm = kill_after >= 3;
 		enum store_start how, first = STORE_START_REBUILT;
 		unsigned found;
 
@@ -703,8 +705,10 @@ static void a_crash_at_each_step_of_a_move_to_a_file_of_that_name(void **state)
 	if (!HAVE_FAULTS)
 		skip();
 	snprintf(new_path, sizeof(new_path), "%.70s/%.40s", folder, strrchr(h->path, '/') + 1);
+	same_name = true;
 	crash_at_each_step(h, 0, true);
 	crash_at_each_step(h, 0, false);
+	same_name = false;
 }
 
 /* Without a second name for the journal there is no move. */

@@ -294,7 +294,7 @@ static void a_seal_that_cannot_be_written_is_a_failure(void **state)
 	/* There is nothing to take along any more. */
 	assert_int_equal(journal_seal(w->journal, &w->medium.medium, OTHER_EPOCH), 0);
 	journal_unseal(w->journal);
-	journal_confirm(w->journal);
+	assert_true(journal_confirm(w->journal));
 }
 
 static void sealed_it_is_of_both_epochs_and_begins_no_file(void **state)
@@ -330,7 +330,7 @@ static void confirmed_it_goes_on_in_a_file_of_the_new_epoch(void **state)
 	assert_true(journal_step(w->journal));
 	assert_int_equal(journal_seal(w->journal, &w->medium.medium, OTHER_EPOCH), 0);
 	dead(w, 6, 1);
-	journal_confirm(w->journal);
+	assert_true(journal_confirm(w->journal));
 	(void)journal_step(w->journal);
 	assert_int_equal(world_read(w), FS_OK);
 	assert_int_equal(w->found.epoch, OTHER_EPOCH);
