@@ -236,7 +236,8 @@ uint64_t journal_floor(const struct journal *journal);
    to do. The writer. Blocks. */
 bool journal_step(struct journal *journal);
 /* The three steps of a move; the writer. journal_seal: as above, for the epoch to come and the names in next, which the journal
-   owns from then on; files that lie there are removed. 0, or a negative errno: the journal is as before. Blocks. */
+   owns from then on; files that lie there are removed. 0, also when the journal has failed and is removed. A negative errno: it
+   is not sealed; it goes on, or has failed if it could not be written. Blocks. */
 FS_MUST_CHECK int journal_seal(struct journal *journal, struct journal_medium *next, uint64_t epoch);
 /* Takes that back. Blocks. */
 void journal_unseal(struct journal *journal);
