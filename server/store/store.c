@@ -54,10 +54,10 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 			 unused, SEG_MAX_SEGMENTS);
 	else if (sizing->flash_used < sizing->flash_given)
 		snprintf(more, sizeof(more), "; %s of the flash stay unused; -m %llu would use all of it", unused,
-			 (unsigned long long)((sizing->memory_for_all >> 20) + 1));
+			 (unsigned long long)(sizing->memory_for_all >> 20) + 1);
 	else if (sizing->memory_for_all > store->config.memory_bytes)
 		snprintf(more, sizeof(more), "; with objects of %u bytes it takes -m %llu to use all of it",
-			 store->config.flash_object_bytes, (unsigned long long)((sizing->memory_for_all >> 20) + 1));
+			 store->config.flash_object_bytes, (unsigned long long)(sizing->memory_for_all >> 20) + 1);
 	log_notice("flash: %s, %s in %u segments of %s; the index begins with %s (tag %u bits)%s", store->flash_path,
 		   units_show_size(store->flash_capacity, flash), sizing->segments,
 		   units_show_size(store->segment_bytes, segment),
@@ -100,7 +100,7 @@ static struct fidx_config open_index_config(const struct store *store, const str
 	return (struct fidx_config){
 		.buckets = sizing->buckets,
 		.buckets_most = sizing->buckets_most,
-		.segments = sizing->segments,
+		.segments = sizing->index_segments,
 		.tag_bits = config->tag_bits,
 		.functions = config->functions,
 		.clock_mode = config->clock_mode,
@@ -115,8 +115,8 @@ static struct fidx_config open_index_config(const struct store *store, const str
 static int open_region(struct store *store, const struct sizing *sizing, const struct fidx_config *index,
 		       char reason[256])
 {
-	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(sizing->segments, sizing->segment_bytes,
-									     sizing->crossings) };
+	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(
+						sizing->index_segments, sizing->segment_bytes, sizing->crossings) };
 
 	fidx_region_most(index, most);
 	return attach_open(store, most, reason);
@@ -130,6 +130,8 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 					     .device = config->flash_device,
 					     .flash_bytes = sizing->flash_used,
 					     .segment_bytes = sizing->segment_bytes,
+					     .index_segments = sizing->index_segments,
+					     .index_flash_bytes = sizing->index_flash_bytes,
 					     .functions = config->functions,
 					     .direct = config->direct,
 					     .read_unit = config->read_unit,
@@ -147,7 +149,7 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 	store->fixed_bytes += info.staging_bytes;
 	store->segment_bytes = sizing->segment_bytes;
 	store->slot_record_bytes = sizing->slot_record_bytes;
-	store->flash_capacity = (uint64_t)info.segments * info.segment_bytes;
+	store->flash_capacity = (uint64_t)sizing->segments * info.segment_bytes;
 	return FS_OK;
 }
 
@@ -362,6 +364,21 @@ static int open_index(struct store *store, const struct fidx_config *index)
 	return memory_suffices(store, store->config.memory_bytes) ? FS_OK : FS_ERANGE;
 }
 
+/* A flash that was moved to a smaller device goes on with the index that it has, as long as a start may be warm. */
+static void open_take_shape(const struct store *store, struct sizing *sizing)
+{
+	const struct store_config *config = &store->config;
+	const struct seg_config look = { .path = store->flash_path,
+					 .device = config->flash_device,
+					 .flash_bytes = sizing->flash_used };
+	struct seg_shape shape;
+
+	if ((config->state_dir || config->region_dir) && config->restart_max_downtime_us != 0 &&
+	    seg_read_shape(&look, &shape) && sizing_take_shape(config, &shape, sizing))
+		log_info("flash: the index has room for %u segments, as before the flash was moved to a smaller device",
+			 sizing->index_segments);
+}
+
 static int open_flash(struct store *store, char reason[256])
 {
 	struct sizing sizing = { 0 };
@@ -370,6 +387,7 @@ static int open_flash(struct store *store, char reason[256])
 
 	if (result != FS_OK || !open_has_flash_room(store, &sizing))
 		return result;
+	open_take_shape(store, &sizing);
 	index = open_index_config(store, &sizing);
 	result = open_region(store, &sizing, &index, reason);
 	if (result != FS_OK)
