@@ -44,6 +44,7 @@
 	FAULT(killed_in_reclaim, "SIGKILL when an object of a victim segment is back in DRAM and still has its slot") \
 	FAULT(killed_in_recount, "SIGKILL when a part of the slots that a killed process has left is counted again") \
 	FAULT(killed_in_relocation, "SIGKILL when a slot is in both of its buckets") \
+	FAULT(killed_in_rescue, "SIGKILL at each step by which a failing segment gets another home") \
 	FAULT(killed_in_row, \
 	      "SIGKILL when a segment is LIVE and the index has not opened it, or has just reclaimed it") \
 	FAULT(killed_in_save, "SIGKILL when the clean mark is written and the region is still valid") \

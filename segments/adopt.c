@@ -77,11 +77,10 @@ static int judge(struct segments *seg, uint32_t segment, uint64_t sequence, stru
 		 struct layout_footer *footer, uint8_t *page)
 {
 	struct seg_entry *entry = &seg->table->entry[segment];
-	uint64_t base = seg_offset(seg, segment);
-	int rc = segment_read(seg, header, SEG_PAGE, base);
+	int rc = segment_read(seg, segment, header, SEG_PAGE, 0);
 
 	if (rc == FS_OK)
-		rc = segment_read(seg, page, SEG_PAGE, base + seg->segment_bytes - SEG_PAGE);
+		rc = segment_read(seg, segment, page, SEG_PAGE, seg->segment_bytes - SEG_PAGE);
 	if (rc != FS_OK)
 		return rc;
 	memcpy(footer, page + SEG_PAGE - sizeof(*footer), sizeof(*footer));
@@ -109,11 +108,13 @@ int seg_adopt(struct segments *seg, uint32_t segment, uint64_t sequence, struct 
 	int rc = FS_ENOMEM;
 
 	memset(out, 0, sizeof(*out));
-	must(segment < seg->segments && seg_live_at(seg, segment)->state == SEG_FREE && sequence != 0);
-	if (!seg_was_in_file(seg, segment))
+	must(segment < seg->segments && sequence != 0);
+	if (seg_live_at(seg, segment)->use == HOME_BAD || !seg_was_in_file(seg, segment))
 		rc = FS_ECORRUPT;
-	else if (header && page)
+	else if (header && page) {
+		must(seg_live_at(seg, segment)->state == SEG_FREE);
 		rc = judge(seg, segment, sequence, header, &footer, page);
+	}
 	if (rc == FS_OK) {
 		out->objects = header->objects;
 		out->extents = header->extents;

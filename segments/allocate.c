@@ -76,7 +76,7 @@ static void allocate_failed(struct segments *seg, int error)
 			  "flash: the file can't be made longer than %s of %s: %s; %u of %u segments are used, and "
 			  "it is tried again each minute",
 			  units_show_size(seg_allocated_bytes(seg), made), units_show_size(seg->device->bytes, all),
-			  strerror(error), seg_allocated(seg), seg->segments);
+			  strerror(error), seg_allocated(seg), seg->super.segments);
 	if (!lacks_room(error))
 		health_error(seg, "a write of zeros", error);
 }

@@ -168,7 +168,7 @@ int seg_read_now(struct segments *seg, uint32_t segment, uint64_t offset, uint64
 		return FS_EIO;
 	error = read_pages(seg, segment, pages, end - first, first, cleaner);
 	if (error != 0)
-		health_read_error(seg, -error);
+		health_read_error(seg, segment, -error);
 	*from = offset - first;
 	return error == 0 ? FS_OK : FS_EIO;
 }

@@ -5,15 +5,15 @@
 #include "base/alloc.h"
 #include "segments/segments_internal.h"
 
-int segment_read(struct segments *seg, void *buffer, uint64_t bytes, uint64_t offset)
+int segment_read(struct segments *seg, uint32_t segment, void *buffer, uint64_t bytes, uint64_t offset)
 {
 	int error;
 
 	device_asked(seg);
-	error = dev_read(seg->device, buffer, bytes, offset);
+	error = dev_read(seg->device, buffer, bytes, seg_offset(seg, segment) + offset);
 	device_answered(seg);
 	if (error != 0)
-		health_read_error(seg, -error);
+		health_read_error(seg, segment, -error);
 	return error == 0 ? FS_OK : FS_EIO;
 }
 
@@ -37,7 +37,7 @@ int filter_read(struct segments *seg, uint32_t segment, uint64_t footer_offset, 
 	pages = mem_aligned(SEG_PAGE, to - first);
 	if (!pages)
 		return FS_ENOMEM;
-	rc = segment_read(seg, pages, to - first, seg_offset(seg, segment) + first);
+	rc = segment_read(seg, segment, pages, to - first, first);
 	if (rc == FS_OK &&
 	    hash64(pages + (from - first), footer->filter_bytes, LAYOUT_CHECK_SEED) != footer->filter_checksum)
 		rc = FS_ECORRUPT;
@@ -59,7 +59,7 @@ static int read_footer(struct segments *seg, uint32_t segment, struct layout_foo
 
 	must(segment < seg->segments && seg_live_at(seg, segment)->state == SEG_LIVE);
 	if (page)
-		rc = segment_read(seg, page, SEG_PAGE, seg_offset(seg, segment) + seg->segment_bytes - SEG_PAGE);
+		rc = segment_read(seg, segment, page, SEG_PAGE, seg->segment_bytes - SEG_PAGE);
 	if (rc == FS_OK) {
 		memcpy(footer, page + SEG_PAGE - sizeof(*footer), sizeof(*footer));
 		rc = footer_valid(seg, footer, seg_sequence(seg, segment)) ? FS_OK : FS_ECORRUPT;
@@ -99,7 +99,7 @@ int seg_read_filter_part(struct segments *seg, uint32_t segment, uint64_t offset
 	pages = mem_aligned(SEG_PAGE, end - first);
 	if (!pages)
 		return FS_ENOMEM;
-	rc = segment_read(seg, pages, end - first, seg_offset(seg, segment) + first);
+	rc = segment_read(seg, segment, pages, end - first, first);
 	if (rc == FS_OK)
 		memcpy(part, pages + (from - first), length);
 	mem_free(pages);

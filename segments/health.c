@@ -123,8 +123,10 @@ void health_error(struct segments *seg, const char *what, int error)
 	count_error(seg, what, strerror(error), HEALTH_WRITES);
 }
 
-void health_read_error(struct segments *seg, int error)
+void health_read_error(struct segments *seg, uint32_t segment, int error)
 {
+	atomic_fetch_add_explicit(&seg_live_at(seg, segment)->read_errors, 1, memory_order_relaxed);
+	atomic_store_explicit(&seg->failing, true, memory_order_release);
 	count_error(seg, "a read", strerror(error), HEALTH_READS);
 }
 

@@ -2,7 +2,9 @@
 /*
  * Where segments lie, and who may be reading there.
  *
- * A segment has a home: a device and an offset on it. Its number, which slots name, stays when the home changes (move.h). A
+ * A segment has a home: a device and an offset on it. Its number, which slots name, stays when the home changes (move.h,
+ * rescue.h). The homes of a device are numbered like its segments, and each segment lies at the home of its number unless the
+ * superblock tells another one. A
  * pinned segment doesn't change, so that its old home has the same bytes as the new one. But a device may be closed only when
  * nobody reads from it any more. Each reader, and each walk, counts its reads by device:
  *

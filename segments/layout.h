@@ -28,11 +28,13 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the structs are the f
 #define LAYOUT_VALUE_MAX ((1u << LAYOUT_VALUE_BITS) - 1)
 #define LAYOUT_CHECK_SEED 0x464c534849454c44ull /* of the unkeyed checksums */
 
-/* Feature bits that this version knows, of header pages (FORMAT.md: Features). */
+/* Feature bits that this version knows (FORMAT.md: Features): of header pages ... */
 #define LAYOUT_FEATURE_BINS (1ull << 0) /* incompatible */
 #define LAYOUT_FEATURE_CHAIN (1ull << 1) /* incompatible */
 #define LAYOUT_KNOWN_INCOMPATIBLE (LAYOUT_FEATURE_BINS | LAYOUT_FEATURE_CHAIN)
-#define LAYOUT_SUPER_KNOWN_INCOMPATIBLE 0ull /* of superblocks */
+/* ... and of superblocks. */
+#define LAYOUT_FEATURE_HOMES (1ull << 2) /* incompatible: segments lie elsewhere than their numbers say */
+#define LAYOUT_SUPER_KNOWN_INCOMPATIBLE LAYOUT_FEATURE_HOMES
 #define LAYOUT_KNOWN_RO_COMPATIBLE 0ull
 
 struct layout_features {
@@ -41,6 +43,16 @@ struct layout_features {
 	uint64_t incompatible; /* unknown bit: leave alone */
 };
 _Static_assert(sizeof(struct layout_features) == 24, "three masks");
+
+/* FORMAT.md: Homes. The number of a home is that of the segment which lies there on a flash without homes. */
+#define LAYOUT_HOMES_MOST 512u
+#define LAYOUT_HOME_NUMBER 0x3fffu
+#define LAYOUT_HOME_PARTIAL 0x4000u /* the segment that lies there was copied with pages that could not be read */
+#define LAYOUT_HOME_BAD 0x8000u /* its segment is not used any more */
+struct layout_home {
+	uint16_t segment;
+	uint16_t home; /* its number, and the two marks */
+};
 
 /* FORMAT.md: Superblock. */
 #define LAYOUT_SUPER_MAGIC "FLSHSUPR"
@@ -65,7 +77,12 @@ struct layout_super {
 	uint64_t
 		first_epoch; /* segments of this attach epoch and of later ones may be live; 0: of attach_epoch alone */
 	uint64_t region_id; /* of the region in which the index of this attach epoch lies; 0: in none */
-	uint8_t reserved[4096 - 344 - 8];
+	uint32_t homes; /* used entries of home; 0 without LAYOUT_FEATURE_HOMES */
+	uint32_t index_segments; /* that the index is made for, when they are more than segments; else 0 */
+	uint64_t
+		index_flash_bytes; /* with index_segments: the size of the flash that index and region were made for; else 0 */
+	struct layout_home home[LAYOUT_HOMES_MOST];
+	uint8_t reserved[4096 - 2408 - 8];
 	uint64_t checksum; /* hash64 of all bytes before it */
 };
 #define AT(type, field, offset) \
@@ -88,7 +105,11 @@ AT(layout_super, created_s, 312);
 AT(layout_super, flash_bytes, 320);
 AT(layout_super, first_epoch, 328);
 AT(layout_super, region_id, 336);
-AT(layout_super, reserved, 344);
+AT(layout_super, homes, 344);
+AT(layout_super, index_segments, 348);
+AT(layout_super, index_flash_bytes, 352);
+AT(layout_super, home, 360);
+AT(layout_super, reserved, 2408);
 AT(layout_super, checksum, 4088);
 _Static_assert(sizeof(struct layout_super) == SEG_PAGE, "a page");
 

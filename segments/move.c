@@ -97,6 +97,7 @@ int seg_move_begin(struct segments *seg, const struct seg_move_config *config, c
 	int rc = FS_OK, error;
 
 	must(!seg->move && !seg->stream);
+	rescue_cancel(seg);
 	if (!move) {
 		snprintf(reason, 256, "%s", fs_strerror(FS_ENOMEM));
 		return FS_ENOMEM;
@@ -352,18 +353,28 @@ uint64_t seg_move_epoch(const struct segments *seg)
 	return seg->super.attach_epoch + SEG_MOVE_EPOCHS;
 }
 
+/* They are left behind with the device. */
+static void forget_bad_homes(struct segments *seg)
+{
+	lock_acquire(&seg->lock);
+	for (uint32_t n = 0; n < seg->segments; n++)
+		seg_live_at(seg, n)->use = HOME_IN_USE;
+	lock_release(&seg->lock);
+}
+
 int seg_move_switch(struct segments *seg, uint64_t region_id)
 {
 	struct seg_move *move = seg->move;
 	struct layout_super super = seg->super;
 	int rc;
 
-	must(move && move->to && !seg->durable);
+	must(move && move->to);
 	super.first_epoch = super.first_epoch ? super.first_epoch : super.attach_epoch;
 	super.attach_epoch = seg_move_epoch(seg);
-	super.segments = move->segments;
+	seg_note_segments(seg, &super, move->segments);
 	super.flash_bytes = move->to->bytes;
 	super.region_id = region_id;
+	homes_clear(&super);
 	device_asked(seg);
 	rc = super_store(move->to, seg->clock, &super);
 	device_answered(seg);
@@ -374,13 +385,17 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	seg->super.first_epoch = super.first_epoch;
 	__atomic_store_n(&seg->super.attach_epoch, super.attach_epoch, __ATOMIC_RELAXED);
 	seg->super.segments = super.segments;
+	seg->super.index_segments = super.index_segments;
+	seg->super.index_flash_bytes = super.index_flash_bytes;
 	seg->super.flash_bytes = super.flash_bytes;
 	__atomic_store_n(&seg->super.region_id, super.region_id, __ATOMIC_RELAXED);
 	seg->super.checksum = super.checksum;
+	homes_clear(&seg->super);
 	move->from = seg->device;
 	seg->devices[move->number] = seg->device = move->to;
 	for (uint32_t n = 0; n < seg->segments; n++)
 		atomic_store(&seg_live_at(seg, n)->home, seg_offset_by_number(seg, n) + move->number);
+	forget_bad_homes(seg);
 	move->to = NULL;
 	seg->allocate_at_ms = 0;
 	seg->allocate_tenth = 0;
@@ -388,4 +403,34 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	seg_note_device(seg);
 	(void)seg_revive(seg); /* what couldn't be written is left behind */
 	return FS_OK;
+}
+
+/* ---- the start after a move to a smaller device ------------------------------------------------ */
+
+bool seg_read_shape(const struct seg_config *config, struct seg_shape *out)
+{
+	struct seg_config look = { .path = config->path,
+				   .flash_bytes = config->flash_bytes & ~(uint64_t)(SEG_PAGE - 1),
+				   .direct = SEG_DIRECT_OFF,
+				   .look_only = true };
+	struct dev *device = config->device;
+	struct layout_super super;
+	uint64_t generation;
+	/* dev_open has log lines for what seg_look will refuse. */
+	int rc = device ? FS_OK : seg_check_path(config->path);
+
+	if (rc == FS_OK && !device)
+		rc = dev_open(&device, &look);
+	if (rc == FS_OK)
+		rc = super_load(device, &super, &generation);
+	if (device && !config->device)
+		device->ops->close(device);
+	if (rc != FS_OK)
+		return false;
+	*out = (struct seg_shape){ .segments = super.segments,
+				   .functions = super.functions,
+				   .segment_bytes = super.segment_bytes,
+				   .index_segments = super.index_segments,
+				   .index_flash_bytes = super.index_flash_bytes };
+	return true;
 }

@@ -16,11 +16,15 @@
  * SEG_MOVE_EPOCHS later, so that starts with the old device by mistake don't reach it, and the old superblock is erased
  * then.
  *
+ * On a smaller device the numbers stay as many as they were, for slots have room for them: those without a home there are
+ * never written. The superblock tells how many there are, so that the next start makes an index and a region of the same
+ * shape (seg_read_shape).
+ *
  * Why a read is right at any time: a segment that is pinned doesn't change, so that both homes have the same bytes. Before
  * a segment is written again its pins are gone, and a later pin sees the new home. The old device is closed when nobody
  * reads from it any more (homes_internal.h).
  *
- * Threads: the cleaner. Errors: codes of base/error.h. Whoever moves the flash has no journal (seg_set_durable).
+ * Threads: the cleaner. Errors: codes of base/error.h.
  */
 #ifndef FS_SEGMENTS_MOVE_H
 #define FS_SEGMENTS_MOVE_H
@@ -64,5 +68,19 @@ FS_MUST_CHECK int seg_move_switch(struct segments *seg, uint64_t region_id);
 void seg_move_cancel(struct segments *seg);
 /* Returns the bytes of the device that the flash is moved to, or was last. A move is under way. */
 uint64_t seg_move_bytes(const struct segments *seg);
+
+/* ---- the start after a move to a smaller device ------------------------------------------------ */
+
+/* The shape of a flash, by its superblock. */
+struct seg_shape {
+	uint32_t segments, functions;
+	uint64_t segment_bytes;
+	uint32_t
+		index_segments; /* that its index was made for, before it was moved to a smaller device; 0: as many as segments */
+	uint64_t index_flash_bytes; /* with index_segments: the size of the flash then */
+};
+/* Reads the shape of the flash at config->path, or of config->device, which stays open; changes and locks nothing. False: there
+   is none that could be used. Any thread; reads the superblock. */
+FS_MUST_CHECK bool seg_read_shape(const struct seg_config *config, struct seg_shape *out);
 
 #endif

@@ -18,7 +18,7 @@ static int read_pages(struct segments *seg, uint32_t segment, uint64_t offset, u
 	pages = mem_aligned(SEG_PAGE, end - first);
 	if (!pages)
 		return FS_ENOMEM;
-	rc = segment_read(seg, pages, end - first, seg_offset(seg, segment) + first);
+	rc = segment_read(seg, segment, pages, end - first, first);
 	if (rc == FS_OK)
 		rc = seg_record_read(seg, segment, seg_sequence(seg, segment), offset, pages + (offset - first),
 				     end - offset, out, needed);

@@ -314,7 +314,7 @@ static void read_defer(struct seg_reader *reader, struct seg_read *read)
 static void read_fail(struct seg_reader *reader, struct seg_read *read, int error)
 {
 	ctr_add(CTR_flash_read_errors, 1);
-	health_read_error(reader->seg, error);
+	health_read_error(reader->seg, read->segment, error);
 	read_finish(reader, read, FS_EIO);
 }
 

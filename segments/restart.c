@@ -62,9 +62,11 @@ static bool kind_is_sound(const struct seg_entry *row)
 		seg_bins_fit(row->data_offset, row->data_bytes, row->footer_offset, row->bin_bytes));
 }
 
-/* May a segment have such a row? */
-static FS_MUST_CHECK bool row_is_sound(const struct segments *seg, const struct seg_entry *row)
+/* May the segment have such a row? */
+static FS_MUST_CHECK bool row_is_sound(const struct segments *seg, uint32_t segment, const struct seg_entry *row)
 {
+	if (seg_live_at(seg, segment)->use != HOME_IN_USE || segment >= atomic_load(&seg->usable))
+		return false;
 	return row->sequence < seg->next_sequence && row->data_offset >= SEG_PAGE &&
 	       row->data_offset <= seg->segment_bytes && row->data_bytes <= seg->segment_bytes - row->data_offset &&
 	       row->footer_offset <= seg->segment_bytes && row->footer_offset >= row->data_offset &&
@@ -88,7 +90,7 @@ static int table_take(struct segments *seg, const struct saved_table *table)
 	    table->cursor >= table->segments || table->newest_sequence >= seg->next_sequence)
 		return FS_ECORRUPT;
 	for (uint32_t i = 0; i < table->segments; i++)
-		if (row[i].sequence != 0 && !row_is_sound(seg, &row[i]))
+		if (row[i].sequence != 0 && !row_is_sound(seg, i, &row[i]))
 			return FS_ECORRUPT;
 	lock_acquire(&seg->lock);
 	/* A full flash goes on in the segments that it has grown by, before any is reclaimed. */
@@ -171,7 +173,7 @@ int seg_attach(struct segments *seg)
 		return FS_ECORRUPT;
 	for (uint32_t i = 0; i < seg->segments; i++)
 		if (table->entry[i].sequence != 0 &&
-		    (!row_is_sound(seg, &table->entry[i]) || !grid_is_sound(&table->entry[i])))
+		    (!row_is_sound(seg, i, &table->entry[i]) || !grid_is_sound(&table->entry[i])))
 			return FS_ECORRUPT;
 	lock_acquire(&seg->lock);
 	seg->residence_ms = table->residence_ms;
@@ -206,7 +208,7 @@ void seg_forget(struct segments *seg)
 	for (uint32_t i = 0; i < seg->segments; i++) {
 		must(atomic_load(&seg_live_at(seg, i)->pins) == 0);
 		atomic_store(&seg->live[i].sequence, 0);
-		seg->live[i].state = SEG_FREE;
+		seg->live[i].state = seg->live[i].use == HOME_IN_USE ? SEG_FREE : SEG_RETIRED;
 	}
 	memset(seg->table, 0, seg_region_bytes(seg->segments, seg->segment_bytes, seg->crossings_bytes != 0));
 	seg->table->segments = seg->segments;

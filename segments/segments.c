@@ -71,8 +71,10 @@ static enum seg_found found_on(const struct segments *seg, const struct layout_s
 {
 	bool clean = super->clean_epoch != 0 && super->clean_epoch == super->attach_epoch;
 
+	uint32_t segments = atomic_load_explicit(&seg->usable, memory_order_relaxed);
+
 	if (super->segment_bytes != seg->segment_bytes || super->functions != seg->functions ||
-	    super->segments > seg->segments || (super->segments < seg->segments && !clean))
+	    super->segments > segments || (super->segments < segments && !clean))
 		return SEG_FOUND_LAYOUT;
 	return clean ? SEG_FOUND_CLEAN : SEG_FOUND_UNCLEAN;
 }
@@ -103,13 +105,23 @@ static int attach_super(struct segments *seg, const struct seg_config *config)
 	seg->found = found_on(seg, &seg->super);
 	seg->found_segments = seg->super.segments;
 	memcpy(seg->found_uuid, seg->super.uuid, sizeof(seg->found_uuid));
-	if (seg->found != SEG_FOUND_LAYOUT)
+	if (seg->found != SEG_FOUND_LAYOUT) {
+		homes_take(seg);
 		return FS_OK;
+	}
 	/* A new UUID, so that saved state of the old layout no longer fits. Secret, seeds and reserves stay, so that
 	   neither a sequence number nor a CAS id is used again. */
 	log_notice("flash: %s has a different layout; starting empty", path);
 	rng_secret(seg->super.uuid, sizeof(seg->super.uuid));
+	homes_clear(&seg->super);
 	return FS_OK;
+}
+
+void seg_note_segments(const struct segments *seg, struct layout_super *super, uint32_t segments)
+{
+	super->segments = segments;
+	super->index_segments = seg->segments > segments ? seg->segments : 0;
+	super->index_flash_bytes = seg->segments > segments ? seg->index_flash_bytes : 0;
 }
 
 int seg_take_over(struct segments *seg, bool keeps, uint64_t region_id)
@@ -120,7 +132,7 @@ int seg_take_over(struct segments *seg, bool keeps, uint64_t region_id)
 
 	must(!seg->taken_over);
 	super->segment_bytes = seg->segment_bytes;
-	super->segments = seg->segments;
+	seg_note_segments(seg, super, atomic_load_explicit(&seg->usable, memory_order_relaxed));
 	super->functions = seg->functions;
 	super->flash_bytes = seg->device->bytes;
 	super->attach_epoch++;
@@ -128,6 +140,7 @@ int seg_take_over(struct segments *seg, bool keeps, uint64_t region_id)
 	super->first_epoch = keeps ? first_epoch : 0;
 	super->region_id = region_id;
 	super->sequence_end += SEQUENCE_BLOCK;
+	homes_put(seg, super, 0, 0, false);
 	rc = super_store(seg->device, seg->clock, super);
 	seg->taken_over = rc == FS_OK;
 	if (rc != FS_OK)
@@ -163,6 +176,7 @@ void seg_close(struct segments *seg)
 	lock_fini(&seg->pins_lock);
 	lock_fini(&seg->lock);
 	stream_release(seg);
+	rescue_cancel(seg);
 	move_close(seg);
 	seg->ops->close(seg->device);
 	mem_free(seg->live);
@@ -188,6 +202,7 @@ void seg_note_device(struct segments *seg)
 static int look_on(struct segments **out, const struct seg_config *config, void *table, struct dev *device)
 {
 	struct segments *seg = mem_zalloc(sizeof(*seg));
+	uint32_t segments;
 	int rc = FS_ENOMEM;
 
 	*out = NULL;
@@ -200,13 +215,15 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 	seg->ops = device->ops;
 	seg->clock = config->clock;
 	seg->segment_bytes = config->segment_bytes;
-	seg->segments = seg_count_for(device->bytes, config->segment_bytes);
+	segments = seg_count_for(device->bytes, config->segment_bytes);
+	seg->segments = config->index_segments > segments ? config->index_segments : segments;
+	seg->index_flash_bytes = config->index_flash_bytes;
 	seg->functions = config->functions;
 	seg->direct_wanted = config->direct;
 	seg->read_unit_wanted = config->read_unit;
 	seg->crossings_bytes = config->crossings ? (uint32_t)crossings_bytes(config->segment_bytes) : 0;
 	seg->table = table;
-	atomic_init(&seg->usable, seg->segments);
+	atomic_init(&seg->usable, segments);
 	seg_note_device(seg);
 	atomic_init(&seg->nowait, true);
 	init_locks(seg, config->error_budget);
@@ -220,7 +237,7 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 		}
 		rc = check_config(config);
 	}
-	if (rc == FS_OK && seg->segments == 0)
+	if (rc == FS_OK && segments == 0)
 		rc = FS_ERANGE;
 	if (rc == FS_OK)
 		rc = attach_super(seg, config);
@@ -308,6 +325,7 @@ int seg_store_super(struct segments *seg)
 {
 	int rc;
 
+	homes_put(seg, &seg->super, 0, 0, false);
 	device_asked(seg);
 	rc = super_store(seg->device, seg->clock, &seg->super);
 	device_answered(seg);

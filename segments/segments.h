@@ -11,7 +11,8 @@
  *
  * Life of a segment: FREE -> (seg_write begins) WRITING -> (seg_write ends) LIVE -> (seg_reclaim_begin)
  * RECLAIMING -> (seg_reclaim_end, waits for pins) FREE. A failed write makes the segment RETIRED: it is passed
- * over until the device comes back from being offline, and then it is FREE. With all segments RETIRED the
+ * over until the device comes back from being offline, and then it is FREE. A segment whose reads fail is copied to
+ * another home, and leaves its number with another segment that stays RETIRED (rescue.h). With all segments RETIRED the
  * device is offline. Segments are written strictly in FIFO order of their numbers.
  *
  * Threads: one cleaner plans, writes, walks and reclaims. Each worker has a reader of its own (libaio context
@@ -65,6 +66,11 @@ struct seg_config {
 	uint64_t flash_bytes; /* file: size to preallocate; block device: 0 = all of it */
 	uint64_t segment_bytes; /* multiple of SEG_PAGE, SEG_MIN_BYTES .. SEG_MAX_BYTES */
 	unsigned functions; /* 1 .. SEG_MAX_FUNCTIONS */
+	/* The index and the table are made for so many segments, the first of which lie on the device: they go on from a larger
+	   one (seg_read_shape). 0, or not more than there are: for as many as lie there. */
+	uint32_t index_segments;
+	uint64_t
+		index_flash_bytes; /* the size of the flash that index and region are made for; the superblock keeps it, and that is all */
 	enum seg_direct direct;
 	enum seg_read_unit read_unit;
 	const struct seg_owner *owner; /* of a file that is made; NULL: the process's own user and group */
@@ -159,7 +165,7 @@ enum seg_found {
 };
 
 struct seg_info {
-	uint32_t segments;
+	uint32_t segments; /* numbers, those without room on a smaller device included */
 	uint64_t segment_bytes, flash_bytes;
 	uint64_t hash_seed; /* of keys: for the life of the flash file */
 	uint8_t uuid[16];
@@ -573,6 +579,7 @@ void seg_report_corrupt(struct segments *seg, uint32_t segment, uint64_t offset)
 
 struct seg_status {
 	uint32_t total, free, live, retired;
+	uint32_t bad; /* that are not used any more, because reads failed at their home (rescue.h); not in retired */
 	uint64_t newest_sequence;
 	double fill; /* mean over live segments */
 	uint64_t records_live; /* records in live segments, dead ones included */

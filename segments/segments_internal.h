@@ -62,6 +62,13 @@ struct seg_table {
 	struct seg_entry entry[];
 };
 
+/* A segment whose home is not in use is RETIRED. */
+enum home_use {
+	HOME_IN_USE,
+	HOME_HELD, /* another segment is being copied there (rescue.h) */
+	HOME_BAD /* reads failed there: for the life of the flash */
+};
+
 #define SEG_LIVE_MAGIC 0x53454731u
 
 /* A segment in process memory. A cache line each: pins of neighbours don't disturb each other. */
@@ -73,9 +80,11 @@ struct seg_live {
 	/* The offset on its device, in bytes, plus the number of that device in seg->devices. Written by the cleaner; any thread
 	   that has pinned the segment reads it (homes_internal.h). */
 	_Atomic uint64_t home;
-	/* A move could not read all of it. Its records that fail their check say nothing about the device. Written by the
+	/* A copy of it could not be read in full. Its records that fail their check say nothing about the device. Written by the
 	   cleaner; any thread reads it. */
 	_Atomic bool partial;
+	uint8_t use; /* enum home_use, of its home. Written by open and the cleaner under seg->lock; others read it under the lock */
+	_Atomic uint32_t read_errors; /* since it was written or copied. Any thread */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct seg_live) == 64, "a cache line each");
 
@@ -104,6 +113,7 @@ struct seg_health {
 
 struct submitter;
 struct seg_move;
+struct seg_rescue;
 
 #define SEGMENTS_MAGIC 0x53454753u
 
@@ -121,9 +131,13 @@ struct segments {
 	_Atomic uint32_t read_unit;
 	_Atomic uint32_t usable; /* segments from this number on are not written. Written by the cleaner */
 	struct seg_move *move; /* move.c; NULL: none is under way. Cleaner only */
+	struct seg_rescue *rescue; /* rescue.c; the same */
+	uint64_t rescue_at_ms; /* the next one begins then at the earliest. Cleaner only */
+	_Atomic bool failing; /* there may be a segment with read_errors. Any thread */
 	const struct clk *clock;
 	uint64_t segment_bytes;
 	uint32_t segments;
+	uint64_t index_flash_bytes; /* seg_config.index_flash_bytes */
 	uint32_t functions;
 	uint32_t crossings_bytes; /* as in struct seg_table */
 	/* As it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone. */
@@ -230,11 +244,33 @@ void allocate_begin(const struct segments *seg);
 
 /* ---- segments.c ---- */
 
+/* Notes in a superblock how many segments lie on the device, and how many the index is made for. */
+void seg_note_segments(const struct segments *seg, struct layout_super *super, uint32_t segments);
+
 /* Takes the figures of seg->device over, for other threads. */
 void seg_note_device(struct segments *seg);
 
 /* Writes the superblock as it is in seg->super, while seg_busy_ms counts. Codes of super_store. */
 FS_MUST_CHECK int seg_store_super(struct segments *seg);
+
+/* ---- homes.c ---- */
+
+/* Is the list of homes of a superblock one that homes_put makes? */
+FS_MUST_CHECK bool homes_are_sound(const struct layout_super *super);
+/* Takes the homes that seg->super tells. Before other threads run. */
+void homes_take(struct segments *seg);
+/* Writes the homes into a superblock, as they are if a is b; else those of segments a and b are swapped there, b's is a bad
+   one, and a_is_partial tells whether a lacks pages. */
+void homes_put(const struct segments *seg, struct layout_super *super, uint32_t a, uint32_t b, bool a_is_partial);
+/* Every segment lies where its number says, and no home is bad. */
+void homes_clear(struct layout_super *super);
+/* Returns the number of the home at which a segment lies. */
+uint32_t home_number(const struct segments *seg, uint32_t segment);
+
+/* ---- rescue.c ---- */
+
+/* Ends the rescue that is under way, if there is one; the segment stays where it is. */
+void rescue_cancel(struct segments *seg);
 
 /* ---- move.c ---- */
 
@@ -268,8 +304,8 @@ void health_fini(struct seg_health *health);
 /* Counts a write that failed with this errno, and takes the device offline when it exceeds the budget. what: the subject
    of the log line, "a write". Any thread; takes a leaf lock and may log. */
 void health_error(struct segments *seg, const char *what, int error);
-/* The same of a read. */
-void health_read_error(struct segments *seg, int error);
+/* The same of a read of this segment, which counts as failing from then on. */
+void health_read_error(struct segments *seg, uint32_t segment, int error);
 /* Is the device offline? Any thread, no lock. */
 static inline bool health_offline(const struct segments *seg)
 {
@@ -291,10 +327,14 @@ FS_MUST_CHECK bool health_online(struct segments *seg);
 
 /* Moves a segment to a state, which must follow from the present one. Takes seg->lock. */
 void seg_set_state(struct segments *seg, uint32_t number, enum seg_state state);
+/* Notes the use of a segment's home, and moves the segment to a state that goes with it: RETIRED unless it is in use. Takes
+   seg->lock. */
+void seg_set_use(struct segments *seg, uint32_t number, enum home_use use, enum seg_state state);
 /* Is every segment RETIRED? */
 FS_MUST_CHECK bool seg_all_retired(const struct segments *seg);
-/* Makes retired segments free, and returns their number: no slot names them, because their objects were never
-   committed, and nobody can pin them. Takes seg->lock. */
+/* Makes retired segments free, but for those whose home is bad or held, and returns their number: no slot names them,
+   because their objects were never committed, and nobody can pin them. No segment counts as failing any more. Takes
+   seg->lock. */
 uint32_t seg_revive(struct segments *seg);
 
 /* ---- record.c ---- */
@@ -323,9 +363,9 @@ uint64_t plan_footer_bytes(uint64_t objects, uint64_t extents, uint64_t position
 void offsets_put(struct offsets_list *list, uint64_t step);
 /* Takes the step at *at, and moves *at behind it; false when offsets_put doesn't make such a list. Any thread. */
 FS_MUST_CHECK bool offsets_take(const struct offsets_list *list, uint64_t *at, uint64_t *step);
-/* filter.c. Reads so many bytes at that offset of the device; both and the buffer are multiples of a page. FS_OK, FS_EIO,
+/* filter.c. Reads so many bytes at that offset of the segment; both and the buffer are multiples of a page. FS_OK, FS_EIO,
    which is counted against the error budget. The cleaner; waits for the device. */
-FS_MUST_CHECK int segment_read(struct segments *seg, void *buffer, uint64_t bytes, uint64_t offset);
+FS_MUST_CHECK int segment_read(struct segments *seg, uint32_t segment, void *buffer, uint64_t bytes, uint64_t offset);
 /* filter.c. Does what seg_read_filter does, for a footer that was judged, which begins at that offset of the segment. */
 FS_MUST_CHECK int filter_read(struct segments *seg, uint32_t segment, uint64_t footer_offset,
 			      const struct layout_footer *footer, void **filter, size_t *length);

@@ -67,7 +67,7 @@ static int judge_super(const struct layout_super *super)
 	    (super->features.incompatible & ~LAYOUT_SUPER_KNOWN_INCOMPATIBLE) ||
 	    (super->features.ro_compatible & ~LAYOUT_KNOWN_RO_COMPATIBLE))
 		return FS_EVERSION;
-	return numbers_are_sound(super) ? FS_OK : FS_ECORRUPT;
+	return numbers_are_sound(super) && homes_are_sound(super) ? FS_OK : FS_ECORRUPT;
 }
 
 int super_load(struct dev *device, struct layout_super *out, uint64_t *generation)

@@ -76,8 +76,9 @@ static bool state_follows(enum seg_state from, enum seg_state to)
 	case SEG_WRITING:
 		return from == SEG_FREE;
 	case SEG_LIVE:
-	case SEG_RETIRED:
 		return from == SEG_WRITING;
+	case SEG_RETIRED:
+		return from == SEG_WRITING || from == SEG_FREE;
 	case SEG_RECLAIMING:
 		return from == SEG_LIVE;
 	}
@@ -102,6 +103,17 @@ void seg_set_state(struct segments *seg, uint32_t number, enum seg_state state)
 	lock_release(&seg->lock);
 }
 
+void seg_set_use(struct segments *seg, uint32_t number, enum home_use use, enum seg_state state)
+{
+	struct seg_live *live = seg_live_at(seg, number);
+
+	lock_acquire(&seg->lock);
+	live->use = (uint8_t)use;
+	if (live->state != state)
+		change_state(seg, live, state);
+	lock_release(&seg->lock);
+}
+
 uint32_t seg_revive(struct segments *seg)
 {
 	uint32_t revived = 0;
@@ -110,7 +122,8 @@ uint32_t seg_revive(struct segments *seg)
 	for (uint32_t i = 0; i < seg->segments; i++) {
 		struct seg_live *live = &seg->live[i];
 
-		if (live->state != SEG_RETIRED)
+		atomic_store_explicit(&live->read_errors, 0, memory_order_relaxed);
+		if (live->state != SEG_RETIRED || live->use != HOME_IN_USE)
 			continue;
 		must(atomic_load(&live->sequence) == 0);
 		change_state(seg, live, SEG_FREE);
@@ -250,6 +263,7 @@ int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms)
 	lock_acquire(&seg->lock);
 	seg->residence_ms = seg->table->residence_ms = clk_now_ms(seg->clock) - entry->written_at_ms;
 	atomic_store_explicit(&live->partial, false, memory_order_relaxed);
+	atomic_store_explicit(&live->read_errors, 0, memory_order_relaxed);
 	change_state(seg, live, SEG_FREE);
 	atomic_store(&entry->sequence, 0);
 	lock_release(&seg->lock);
@@ -275,7 +289,8 @@ void seg_get_status(const struct segments *seg, struct seg_status *out)
 		uint64_t areas;
 
 		out->free += state == SEG_FREE && i < usable;
-		out->retired += state == SEG_RETIRED;
+		out->retired += state == SEG_RETIRED && seg->live[i].use == HOME_IN_USE;
+		out->bad += seg->live[i].use == HOME_BAD;
 		if (state != SEG_LIVE && state != SEG_RECLAIMING)
 			continue;
 		areas = entry->extents_bytes + entry->data_bytes;

@@ -81,7 +81,7 @@ static int walk_load(struct walk *walk, uint64_t to)
 	if (error == 0)
 		walk->to = to;
 	else
-		health_read_error(seg, -error);
+		health_read_error(seg, walk->segment, -error);
 	return error == 0 ? FS_OK : FS_EIO;
 }
 

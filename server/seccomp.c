@@ -91,6 +91,8 @@ static const char *const allowed[] = {
 	"fallocate",
 	"ftruncate",
 	"fadvise64",
+	"link",
+	"linkat",
 	"unlink",
 	"unlinkat",
 	"rename",

@@ -62,6 +62,11 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		add_to_status_line(line, "%s%" PRIu32 " segments can't be written", before, store->segments.retired);
 		before = ", ";
 	}
+	if (store->flash && store->segments.bad > 0) {
+		add_to_status_line(line, "%s%" PRIu32 " segments are lost to bad pages of the drive", before,
+				   store->segments.bad);
+		before = ", ";
+	}
 	if (store->flash && store->segments.allocate_error) {
 		add_to_status_line(line, "%sthe flash file can't be made longer: %s", before,
 				   strerror(store->segments.allocate_error));

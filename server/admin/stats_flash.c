@@ -128,6 +128,7 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	number_row(out, ROW_FLASH_segments_used, segments->live);
 	number_row(out, ROW_FLASH_segments_free, segments->free);
 	number_row(out, ROW_FLASH_segments_retired, segments->retired);
+	number_row(out, ROW_FLASH_segments_bad, segments->bad);
 	number_row(out, ROW_FLASH_segment_bytes, status->info.segment_bytes);
 	real_row(out, ROW_FLASH_segment_fill, segments->live > 0 ? segments->fill : NAN);
 	number_row(out, ROW_FLASH_segment_residence_ms, segments->residence_ms);

@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/file.h"
 
 void auth_entries_free(struct auth_entries *entries)
 {
@@ -73,30 +74,12 @@ static int read_lines(const char *path, const char *text, size_t length, const u
 	return FS_OK;
 }
 
-/* Reads all of the file into text, at most `most` bytes. Returns their number, or -1 with errno. */
-static ssize_t read_all(int fd, char *text, size_t most)
-{
-	size_t length = 0;
-
-	while (length < most) {
-		ssize_t got = read(fd, text + length, most - length);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -1 : (ssize_t)length;
-		length += (size_t)got;
-	}
-	errno = EFBIG;
-	return -1;
-}
-
 int auth_file_read(const char *path, const unsigned char key[AUTH_KEY_BYTES], struct auth_entries *out,
 		   char reason[256])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), code = FS_ESYS;
 	char *text = fd >= 0 ? mem_zalloc(AUTH_FILE_MAX_BYTES) : NULL;
-	ssize_t length = text ? read_all(fd, text, AUTH_FILE_MAX_BYTES) : -1;
+	ssize_t length = text ? file_read_all(fd, text, AUTH_FILE_MAX_BYTES) : -1;
 
 	*out = (struct auth_entries){ 0 };
 	if (length < 0)

@@ -277,8 +277,10 @@ void show_segments(const struct source *from)
 	give_one(from, METRIC_segments, "live", segments->live);
 	give_one(from, METRIC_segments, "free", segments->free);
 	give_one(from, METRIC_segments, "retired", segments->retired);
+	give_one(from, METRIC_segments, "bad", segments->bad);
 	give_one(from, METRIC_segments, "other",
-		 gauge_not_negative((int64_t)segments->total - segments->live - segments->free - segments->retired));
+		 gauge_not_negative((int64_t)segments->total - segments->live - segments->free - segments->retired -
+				    segments->bad));
 }
 
 VALUE(segment_size_bytes, (double)from->store.info.segment_bytes)

@@ -11,6 +11,7 @@
 #include <openssl/crypto.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "server/metrics/users_internal.h"
 
 #define WRONG_BYTES 96
@@ -111,29 +112,11 @@ int users_text_read(const char *path, const char *text, size_t length, struct us
 	return FS_EINVAL;
 }
 
-/* Reads all of the file. The number of bytes, or -1 with errno. */
-static ssize_t read_text(int fd, char *text, size_t most)
-{
-	size_t length = 0;
-
-	while (length < most) {
-		ssize_t got = read(fd, text + length, most - length);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -1 : (ssize_t)length;
-		length += (size_t)got;
-	}
-	errno = EFBIG;
-	return -1;
-}
-
 int users_file_read(const char *path, struct users_list *out, char reason[256])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = FS_EINVAL;
 	char *text = fd >= 0 ? mem_zalloc(USERS_FILE_MOST) : NULL;
-	ssize_t length = text ? read_text(fd, text, USERS_FILE_MOST) : -1;
+	ssize_t length = text ? file_read_all(fd, text, USERS_FILE_MOST) : -1;
 
 	*out = (struct users_list){ 0 };
 	if (length < 0)

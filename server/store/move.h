@@ -39,7 +39,7 @@ struct store_move {
 	uint64_t rate; /* bytes per second; 0: no limit. What is written anew meanwhile is copied at once */
 };
 /* Asks for a move. FS_OK: the cleaner begins it soon. Else reason says why not, and *move is the caller's: FS_EINVAL,
-   without flash, with --journal=sync, or with a path that is not absolute or too long; FS_EBUSY, one is under way. Any
+   without flash, or with a path that is not absolute or too long; FS_EBUSY, one is under way. Any
    thread; doesn't wait. */
 FS_MUST_CHECK int store_move_begin(struct store *store, const struct store_move *move, char reason[256]);
 /* Asks for its end. FS_OK: the cleaner ends it soon; FS_ENOTFOUND: none is under way, or it has switched. Any thread. */

@@ -48,7 +48,6 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 {
 	char more[160] = "", unused[UNITS_TEXT_BYTES], flash[UNITS_TEXT_BYTES], segment[UNITS_TEXT_BYTES],
 	     index[UNITS_TEXT_BYTES];
-	unsigned long long mib_for_all = (sizing->memory_for_all >> 20) + 1;
 
 	units_show_size(sizing->flash_given - sizing->flash_used, unused);
 	if (sizing->flash_used < sizing->flash_given && sizing->segments == SEG_MAX_SEGMENTS)
@@ -56,18 +55,15 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 			 unused, SEG_MAX_SEGMENTS);
 	else if (sizing->flash_used < sizing->flash_given)
 		snprintf(more, sizeof(more), "; %s of the flash stay unused; -m %llu would use all of it", unused,
-			 mib_for_all);
+			 (unsigned long long)(sizing->memory_for_all >> 20) + 1);
 	else if (sizing->memory_for_all > store->config.memory_bytes)
 		snprintf(more, sizeof(more), "; with objects of %u bytes it takes -m %llu to use all of it",
-			 store->config.flash_object_bytes, mib_for_all);
+			 store->config.flash_object_bytes, (unsigned long long)(sizing->memory_for_all >> 20) + 1);
 	log_notice("flash: %s, %s in %u segments of %s; the index begins with %s (tag %u bits)%s", store->flash_path,
 		   units_show_size(store->flash_capacity, flash), sizing->segments,
 		   units_show_size(store->segment_bytes, segment),
 		   units_show_size(sizing->buckets * FIDX_BUCKET_SLOTS * sizeof(uint32_t), index), store->tag_bits,
 		   more);
-	if (store->frugal)
-		log_notice("flash: small objects are in the frugal index, with %u partitions",
-			   frugal_partitions(store->frugal));
 }
 
 /* ---- tuning -------------------------------------------------------------------------------------- */
@@ -105,7 +101,7 @@ static struct fidx_config open_index_config(const struct store *store, const str
 	return (struct fidx_config){
 		.buckets = sizing->buckets,
 		.buckets_most = sizing->buckets_most,
-		.segments = sizing->segments,
+		.segments = sizing->index_segments,
 		.tag_bits = config->tag_bits,
 		.functions = config->functions,
 		.clock_mode = config->clock_mode,
@@ -117,20 +113,14 @@ static struct fidx_config open_index_config(const struct store *store, const str
 	};
 }
 
-static void open_index_most(const struct store *store, const struct fidx_config *index, uint64_t most[REGION_AREAS])
-{
-	fidx_region_most(index, most);
-	if (store->config.index == STORE_INDEX_FRUGAL)
-		most[REGION_FRUGAL] = frugal_region_most(&store->frugal_config);
-}
-
 static int open_region(struct store *store, const struct sizing *sizing, const struct fidx_config *index,
 		       char reason[256])
 {
-	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(sizing->segments, sizing->segment_bytes,
-									     sizing->crossings) };
+	uint64_t most[REGION_AREAS] = { [REGION_SEGMENTS] = seg_region_bytes(
+						sizing->index_segments, sizing->segment_bytes, sizing->crossings) };
 
-	open_index_most(store, index, most);
+	fidx_region_most(index, most);
+	bins_region_most(store, most);
 	return attach_open(store, most, reason);
 }
 
@@ -142,6 +132,8 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 					     .device = config->flash_device,
 					     .flash_bytes = sizing->flash_used,
 					     .segment_bytes = sizing->segment_bytes,
+					     .index_segments = sizing->index_segments,
+					     .index_flash_bytes = sizing->index_flash_bytes,
 					     .functions = config->functions,
 					     .direct = config->direct,
 					     .read_unit = config->read_unit,
@@ -159,7 +151,7 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 	store->fixed_bytes += info.staging_bytes;
 	store->segment_bytes = sizing->segment_bytes;
 	store->slot_record_bytes = sizing->slot_record_bytes;
-	store->flash_capacity = (uint64_t)info.segments * info.segment_bytes;
+	store->flash_capacity = (uint64_t)sizing->segments * info.segment_bytes;
 	return FS_OK;
 }
 
@@ -255,7 +247,8 @@ static int open_judge_memory(struct store *store, const struct fidx_config *inde
 	struct fidx *empty;
 	int result;
 
-	open_index_most(store, index, most);
+	fidx_region_most(index, most);
+	bins_region_most(store, most);
 	result = region_create(&region, most);
 	if (result != FS_OK)
 		return result;
@@ -382,19 +375,33 @@ static int open_index(struct store *store, const struct fidx_config *index)
 	return memory_suffices(store, store->config.memory_bytes) ? FS_OK : FS_ERANGE;
 }
 
+/* A flash that was moved to a smaller device goes on with the index that it has, as long as a start may be warm. */
+static void open_take_shape(const struct store *store, struct sizing *sizing)
+{
+	const struct store_config *config = &store->config;
+	const struct seg_config look = { .path = store->flash_path,
+					 .device = config->flash_device,
+					 .flash_bytes = sizing->flash_used };
+	struct seg_shape shape;
+
+	if ((config->state_dir || config->region_dir) && config->restart_max_downtime_us != 0 &&
+	    seg_read_shape(&look, &shape) && sizing_take_shape(config, &shape, sizing))
+		log_info("flash: the index has room for %u segments, as before the flash was moved to a smaller device",
+			 sizing->index_segments);
+}
+
 static int open_flash(struct store *store, char reason[256])
 {
 	struct sizing sizing = { 0 };
 	struct fidx_config index;
 	int result = sizing_make(&store->config, &sizing, reason);
 
-	if (result == FS_OK)
-		result = bins_judge_options(store, reason);
-	if (result != FS_OK || !open_has_flash_room(store, &sizing))
+	if (result != FS_OK || (result = bins_judge_options(store, reason)) != FS_OK ||
+	    !open_has_flash_room(store, &sizing))
 		return result;
+	open_take_shape(store, &sizing);
 	index = open_index_config(store, &sizing);
-	bins_configure(store, &sizing, &store->frugal_config);
-	store->small_max = store->config.index == STORE_INDEX_FRUGAL ? BINS_RECORD_MOST : GROUP_SMALL_MAX;
+	bins_configure(store, &sizing);
 	result = open_region(store, &sizing, &index, reason);
 	if (result != FS_OK)
 		return result;

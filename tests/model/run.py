@@ -255,6 +255,9 @@ def run_all(variant, arguments):
     """All chosen configurations with one build of the daemon. How many failed."""
     binary = find_binary(variant)
     client = os.path.abspath(arguments.client or os.path.join(os.path.dirname(binary), "model_client"))
+    for program in (binary, client):
+        if not os.access(program, os.X_OK):
+            sys.exit(f"run.py: {program}: there is no such program; build it with: make model VARIANT={variant}")
     arguments.variant = variant
     arguments.rate = arguments.any_rate or RATE[variant]
     chosen = []

@@ -887,8 +887,8 @@ mutant("journal-next-is-not-told", "A file doesn't say that another one follows 
 
 mutant("journal-fails-and-stays", "Answers go on after a failure although the files are still there.",
        "asan server/store/state/test_journal",
-       ("server/store/state/journal.c", "if (journal_remove(journal->config.medium) == 0)",
-        "if (journal_remove(journal->config.medium) <= 0)"))
+       ("server/store/state/journal.c", "if (journal_remove(journal->config.medium) == 0 &&",
+        "if (journal_remove(journal->config.medium) <= 0 &&"))
 
 mutant("journal-loses-an-entry", "An entry for which memory is out is forgotten.",
        "asan server/store/state/test_journal",

@@ -78,6 +78,16 @@ class Load:
         self.client.close()
 
 
+def read_all(load, daemon):
+    """What is there of the load's keys after a start is the last value."""
+    assert load.wrong is None
+    assert int(daemon.stats(b"flash")["flash_items"]) > 0
+    load.client = daemon.client()
+    for n in range(KEYS):
+        load.get(n)
+    load.client.close()
+
+
 def test_a_larger_and_a_smaller_file_under_load(start, options, open_folder):
     """Both moves end, every value read meanwhile is the last one, and a clean start on the new file is warm."""
     port = free_port()
@@ -104,9 +114,10 @@ def test_a_larger_and_a_smaller_file_under_load(start, options, open_folder):
     assert int(rows["segments_total"]) == (2 * MIB - 65536) // SEGMENT
     assert value_of(scrape(port), "flash_moving") == 0
     assert daemon.stop() == 0
-    # The index was made for another number of segments: this start is cold, and says so.
+    # The index was made for more segments, and goes on.
     again = start("--state-dir", str(open_folder), "--flash-path", str(open_folder / "smaller"), *OPTIONS[:-1], "2m")
-    assert again.stats(b"flash")["flash_start"].startswith("cold: the size of flash or segments")
+    assert again.stats(b"flash")["flash_start"] == "warm"
+    read_all(load, again)
 
 
 def test_a_clean_start_on_a_larger_file_is_warm(start, options, open_folder):
@@ -121,6 +132,28 @@ def test_a_clean_start_on_a_larger_file_is_warm(start, options, open_folder):
     assert rows["flash_start"] == "warm"
     assert int(rows["segments_total"]) == (7 * MIB - 65536) // SEGMENT
     assert int(rows["flash_items"]) > 0
+
+
+@pytest.mark.parametrize("size", ["4m", "3m"])
+def test_with_a_journal_a_killed_daemon_is_rebuilt_from_the_new_file(start, options, open_folder, size):
+    """Under load, whose answers wait for the journal. Each value that was acknowledged is the last one, or a miss."""
+    daemon = start(*options, "--journal", "sync")
+    with daemon.client() as client:
+        fill_turn(client)
+    load = Load(daemon)
+    with load:
+        assert admin(daemon, "--size", size, "--rate", "0", "move", open_folder / "new").returncode == 0
+        before = load.hits
+        until(lambda: load.hits > before + 100 or load.wrong, "reads")
+    assert load.wrong is None
+    daemon.kill()
+    assert sorted(file.name.rsplit(".", 1)[0] for file in open_folder.glob("*.journal.*")) == \
+        ["new.journal"] * len(list(open_folder.glob("*.journal.*")))
+    again = start("--journal", "sync", "--state-dir", str(open_folder), "--flash-path", str(open_folder / "new"), *OPTIONS[:-1], size)
+    rows = again.stats(b"flash")
+    assert rows["flash_start"] == "warm: the index is rebuilt from flash and journal"
+    until(lambda: again.stats(b"flash")["rebuilt_segments"] == rows["rebuild_segments"], "the rebuild")
+    read_all(load, again)
 
 
 def test_a_move_is_cancelled(start, options, open_folder):

@@ -97,6 +97,8 @@ CONFIGS = [
            faults=PAUSES, region=True, needs="--journal"),
     config("moves", "kill -9 and clean stops in turn, while the flash moves from file to file", "KILL TERM", "--enable-move", PAUSES,
            region=True, moves=True),
+    config("moves-journal", "kill -9 and clean stops in turn, with a journal, while the flash moves from file to file", "KILL TERM",
+           "--enable-move --journal=sync", PAUSES, needs="--journal", moves=True, measured=False),
     config("instants", "daemons that kill themselves in the middle of a change", "KILL TERM", "--flash-object-size 8000",
            faults=PAUSES, region=True, worker="--lasting", instants=(*WORK, *ATTACH, *RESIZE)),
     config("instants-faults", "the same while the device fails now and then, and with flush_all", "KILL TERM",

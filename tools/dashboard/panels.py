@@ -165,8 +165,8 @@ ROWS = [
         }, "Hot data is what lies in DRAM, and on flash without ghosts. Beyond the threshold (DRAM and --hot-fraction of the flash) cold "
            "objects on flash become ghosts; a full cache stays near it.", colors={"threshold (HDT)": LIMIT}),
         graph("Segments by state", "short", {"{{state}}": "sum by (state) (flashield_segments{@})"},
-              "live holds objects, free has never been written or was just reclaimed; retired could not be written and is a fault of the drive.",
-              stack=True, colors={"live": FLASH, "free": FAINT, "retired": BAD, "other": "yellow"}),
+              "live holds objects, free has never been written or was just reclaimed; retired could not be written, and where a bad one lay pages can't be read: both are faults of the drive.",
+              stack=True, colors={"live": FLASH, "free": FAINT, "retired": BAD, "bad": BAD, "other": "yellow"}),
         graph("Fill of segments", "percentunit", {"{{instance}}": "flashield_segment_fill_ratio{@}"},
               "Mean share of a live segment that records take. Below nine tenths, space and endurance are wasted: too few candidates "
               "were there when segments were made.", maximum=1),

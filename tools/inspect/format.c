@@ -7,6 +7,8 @@
 #include "base/hash.h"
 
 #define VERSION 1u
+#define FEATURE_HOMES (1ull << 2) /* incompatible, of superblocks */
+#define HOME_NUMBER 0x3fffu
 #define SUM_SEED 0x464c534849454c44ull
 #define VALUE_BITS 27u
 #define ITEM_FLAGS 15u
@@ -51,9 +53,27 @@ uint64_t format_sum(const void *bytes, uint64_t length)
 	return hash64(bytes, length, SUM_SEED);
 }
 
+/* Returns the segment's entry in the list of homes; NULL: it lies where its number says. */
+static const struct format_home *home_of(const struct format_super *super, uint32_t number)
+{
+	for (uint32_t i = 0; i < super->homes; i++)
+		if (super->home[i].segment == number)
+			return &super->home[i];
+	return NULL;
+}
+
+bool format_segment_is_bad(const struct format_super *super, uint32_t number)
+{
+	const struct format_home *home = home_of(super, number);
+
+	return home && home->bad;
+}
+
 uint64_t format_segment_offset(const struct format_super *super, uint32_t number)
 {
-	return FORMAT_AREA_BYTES + number * super->segment_bytes;
+	const struct format_home *home = home_of(super, number);
+
+	return FORMAT_AREA_BYTES + (home ? home->home : number) * super->segment_bytes;
 }
 
 const char *format_verdict_text(enum format_verdict verdict)
@@ -68,7 +88,7 @@ const char *format_verdict_text(enum format_verdict verdict)
 	case FORMAT_BROKEN:
 		return "fails its checksum";
 	case FORMAT_IMPOSSIBLE:
-		return "has a generation, an epoch or a reserve that can't be right";
+		return "has a generation, an epoch, a reserve or a home that can't be right";
 	case FORMAT_UNKNOWN:
 		return "of a version or with a feature that this program doesn't know";
 	}
@@ -77,8 +97,8 @@ const char *format_verdict_text(enum format_verdict verdict)
 
 /* ---- superblock, header, tail ---------------------------------------------------------------- */
 
-/* Checks the fields that all three have: magic, version, size, features, and the sum in the last 8 bytes. known: incompatible
-   features. */
+/* Checks the fields that all three have: magic, version, size, features, of which the known incompatible ones are
+   allowed, and the sum in the last 8 bytes. */
 static enum format_verdict judge(const uint8_t *bytes, unsigned size, const char *magic, uint64_t known,
 				 struct format_features *features)
 {
@@ -103,6 +123,38 @@ static bool numbers_are_sound(const struct format_super *super)
 	       super->sequence_end >= 1 && super->sequence_end < NUMBERS_END;
 }
 
+/* Reads the list of homes. False: it is none that a daemon writes. The segments in it have each other's homes. */
+static bool parse_homes(const uint8_t *page, struct format_super *out)
+{
+	static const unsigned list = 360;
+	uint32_t count = u32(page, 344);
+
+	if (count > FORMAT_HOMES_MOST || (count > 0) != (out->features.incompatible == FEATURE_HOMES))
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t entry = u32(page, list + 4 * i);
+
+		out->home[i] = (struct format_home){ .segment = (uint16_t)entry,
+						     .home = entry >> 16 & HOME_NUMBER,
+						     .bad = entry >> 31 };
+		if (out->home[i].segment >= out->segments || out->home[i].home >= out->segments ||
+		    (i > 0 && out->home[i].segment <= out->home[i - 1].segment))
+			return false;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		unsigned as_segment = 0, as_home = 0;
+
+		for (uint32_t other = 0; other < count; other++) {
+			as_segment += out->home[other].segment == out->home[i].home;
+			as_home += out->home[other].home == out->home[i].home;
+		}
+		if (as_segment != 1 || as_home != 1)
+			return false;
+	}
+	out->homes = count;
+	return true;
+}
+
 enum format_verdict format_super_parse(const uint8_t *page, struct format_super *out)
 {
 	*out = (struct format_super){
@@ -117,14 +169,17 @@ enum format_verdict format_super_parse(const uint8_t *page, struct format_super 
 		.sequence_end = u64(page, 304),
 		.made_s = u64(page, 312),
 		.flash_bytes = u64(page, 320),
+		.index_segments = u32(page, 348),
 		.first_epoch = u64(page, 328) ? u64(page, 328) : u64(page, 280),
 		.checksum = u64(page, 4088),
 	};
-	enum format_verdict verdict = judge(page, FORMAT_PAGE, "FLSHSUPR", 0, &out->features);
+	enum format_verdict verdict = judge(page, FORMAT_PAGE, "FLSHSUPR", FEATURE_HOMES, &out->features);
 
 	memcpy(out->uuid, page + 48, sizeof(out->uuid));
 	memcpy(out->secret, page + 64, sizeof(out->secret));
-	return verdict == FORMAT_GOOD && !numbers_are_sound(out) ? FORMAT_IMPOSSIBLE : verdict;
+	if (verdict == FORMAT_GOOD && (!numbers_are_sound(out) || !parse_homes(page, out)))
+		verdict = FORMAT_IMPOSSIBLE;
+	return verdict;
 }
 
 static enum format_kind kind_of(uint64_t features)

@@ -19,6 +19,7 @@
 
 #define FORMAT_PAGE 4096u
 #define FORMAT_AREA_BYTES 65536u /* before segment 0 */
+#define FORMAT_HOMES_MOST 512u
 #define FORMAT_COPY_OFFSET 32768u /* of the superblock's copy 1 */
 #define FORMAT_COPIES 2u
 #define FORMAT_TAIL_BYTES 128u
@@ -69,6 +70,13 @@ struct format_super {
 	uint64_t cas_end, sequence_end;
 	uint64_t made_s;
 	uint64_t flash_bytes;
+	uint32_t index_segments; /* that the index was made for; 0: as many as segments */
+	/* Segments that don't lie at the home of their number, or whose home is bad, in rising order. */
+	uint32_t homes;
+	struct format_home {
+		uint16_t segment, home;
+		bool bad;
+	} home[FORMAT_HOMES_MOST];
 	uint64_t checksum;
 };
 
@@ -117,6 +125,8 @@ const char *format_tail_flaw(const struct format_tail *tail, const struct format
 bool format_is_zero(const uint8_t *bytes, uint64_t length);
 uint64_t format_sum(const void *bytes, uint64_t length);
 
+/* Returns whether the home of a segment is bad, so that the segment is not used. */
+bool format_segment_is_bad(const struct format_super *super, uint32_t number);
 /* Returns the offset of a segment on the device. */
 uint64_t format_segment_offset(const struct format_super *super, uint32_t number);
 

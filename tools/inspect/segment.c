@@ -122,6 +122,11 @@ static void look_once(const struct flash *flash, const struct format_super *supe
 	uint64_t start = format_segment_offset(super, number), end = start + super->segment_bytes;
 	struct flash_unread first = { 0 }, last = { 0 };
 
+	if (format_segment_is_bad(super, number)) {
+		*out = (struct segment){ .number = number };
+		set(out, SEGMENT_STRANGE, "is not used any more: pages of its home can't be read");
+		return;
+	}
 	flash_read(flash, pages, FORMAT_PAGE, start, &first);
 	flash_read(flash, pages + FORMAT_PAGE, FORMAT_PAGE, end - FORMAT_PAGE, &last);
 	segment_judge(super, number, flash->block_device, pages, pages + FORMAT_PAGE, out);

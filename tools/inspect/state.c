@@ -257,7 +257,9 @@ int command_state(const struct inspect_options *options, const struct flash *fla
 	check_rights(&beside.files.region);
 	check_rights(&beside.files.items);
 	if (!problem[0])
-		outlook_find_journal(&config, flash->super.uuid, flash->super.segments, &beside.journal);
+		outlook_find_journal(&config, flash->super.uuid,
+				     flash->super.index_segments ? flash->super.index_segments : flash->super.segments,
+				     &beside.journal);
 	outlook_find_ids(&config, &beside.ids);
 	if (!in_use)
 		outlook_judge(&config, &outlook);

@@ -56,6 +56,15 @@ static void print_copies(const struct flash *flash)
 	putchar('\n');
 }
 
+static unsigned bad_homes(const struct format_super *super)
+{
+	unsigned bad = 0;
+
+	for (uint32_t i = 0; i < super->homes; i++)
+		bad += super->home[i].bad;
+	return bad;
+}
+
 void superblock_print(const struct inspect_options *options, const struct flash *flash, bool in_use)
 {
 	const struct format_super *super = &flash->super;
@@ -73,6 +82,10 @@ void superblock_print(const struct inspect_options *options, const struct flash 
 		printf("no features\n");
 	printf("segments        %u of %s; %u functions (positions that a record can take)\n", super->segments,
 	       text_size((double)super->segment_bytes, bytes), super->functions);
+	if (super->homes > 0)
+		printf("homes           %u segments are not used any more, as pages can't be read there; %u lie elsewhere than "
+		       "their numbers say\n",
+		       bad_homes(super), super->homes);
 	printf("starts          %" PRIu64 "; %s", super->attach_epoch, how_it_ended(super, in_use));
 	if (super->first_epoch < super->attach_epoch)
 		printf("; warm, with objects since start %" PRIu64, super->first_epoch);

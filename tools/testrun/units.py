@@ -131,6 +131,8 @@ def frugal():
     say(f"-- {len(programs)} unit test programs with the frugal index")
     for name in programs:
         for index, text in (("frugal", "frugal index"), ("chain", "frugal index with a chain")):
+            if index == "chain" and name.endswith("test_walk"):  # chains take the place of objects that it counts
+                continue
             count(f"{name.partition('/tests/')[2]} ({text})", *run_program(name, [], counted(), env={"STORE_INDEX": index, "STORE_OPERATIONS": "20000"}))
 
 

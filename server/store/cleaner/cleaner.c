@@ -264,7 +264,7 @@ bool cleaner_step(struct store *store)
 		samples_flash_step(store);
 	}
 	busy |= seg_allocate(store->segments, cleaner_pauses_allocation, store);
-	busy |= mover_step(store);
+	busy |= mover_step(store) || rescue_step(store);
 	context_settle(&store->cleaner->context);
 	return busy;
 }

@@ -96,6 +96,8 @@ struct cleaner {
 	struct index_sizing sizing;
 	struct load_filters filters;
 	struct mover *mover; /* move.c */
+	bool rescues; /* rescue.c: one is under way */
+	uint64_t rescue_at_ms; /* its next piece is not before */
 	struct units units;
 	_Atomic int64_t write_tokens; /* bytes that may be written now, under a write limit */
 	_Atomic int64_t ratio_tokens; /* the same by --flash-write-ratio */
@@ -344,6 +346,10 @@ void mover_init(struct store *store);
 void mover_fini(struct store *store);
 /* move.c. Does a step of the move that is under way, if there is one. True: there is more to do at once. */
 bool mover_step(struct store *store);
+
+/* rescue.c. Does a step of the rescue of a segment whose reads fail, or begins one; waits for the device. False: there is
+   nothing to do at once. */
+bool rescue_step(struct store *store);
 
 /* reclaim.c. Reads the oldest segment, moves its objects back into DRAM or drops them, and waits for reads in flight;
    those must be another thread's. True: it is free. False: the cleaner is to stop. */

@@ -4,10 +4,12 @@
  * order by which a kill at any point leaves one flash that the region is valid for:
  *
  *   note      the state directory names both flashes: a later run removes what it finds of the one that it isn't with
- *   seal      the region is valid by the pair (epoch, id) to come, as well as by the present one
+ *   seal      region and journal are valid by the epoch to come (the region by a pair of epoch and id), as well as by the
+ *             present one; the journal's files have the name of the new flash, too
  *   switch    the new flash gets its superblock with that pair, durably, in one write
  *   rename    the region gets the name of the new flash
- *   confirm   the region is valid by the new pair alone, and the state directory names the new flash alone
+ *   confirm   the region is valid by the new pair alone, the journal's files lose their old names, and the state directory
+ *             names the new flash alone
  *
  * Before the rename a start with the old flash is warm, behind it one with the new flash. Between the two nothing is
  * written to either.
@@ -22,6 +24,7 @@
 #include "server/store/move.h"
 #include "server/store/state/attach.h"
 #include "server/store/state/instance.h"
+#include "server/store/state/losses.h"
 #include "server/store/state/recount.h"
 
 #define BURST_SHARE 8 /* of a second's bytes may be copied at once */
@@ -84,8 +87,6 @@ int store_move_begin(struct store *store, const struct store_move *move, char re
 
 	if (!store->index)
 		return refuse(reason, "there is no flash", FS_EINVAL);
-	if (store->config.journal)
-		return refuse(reason, "the flash can't be moved with --journal=sync", FS_EINVAL);
 	if (move->path[0] != '/' || strlen(move->path) >= STORE_MOVE_PATH_BYTES)
 		return refuse(reason, "the path must be absolute", FS_EINVAL);
 	lock_acquire(&mover->lock);
@@ -251,6 +252,9 @@ static void switch_over(struct store *store)
 	const char *path = mover->told.path;
 	uint64_t epoch = seg_move_epoch(store->segments), id;
 	struct seg_status segments;
+	char reason[256];
+	bool left;
+	int error;
 
 	if (!begin_switch(mover)) {
 		give_up(store, STORE_MOVE_CANCELLED, "");
@@ -261,13 +265,22 @@ static void switch_over(struct store *store)
 		return;
 	}
 	fault_kill(FAULT_killed_in_move);
+	error = losses_seal(store, path, epoch, cleaner_beat);
+	if (error != 0) {
+		(void)!attach_note_flash(store, store->flash_path, NULL); /* else it names both, which does no harm */
+		snprintf(reason, sizeof(reason), "the journal can't be written for the new flash: %s",
+			 strerror(-error));
+		give_up(store, STORE_MOVE_FAILED, reason);
+		return;
+	}
+	fault_kill(FAULT_killed_in_move);
 	id = attach_seal(store, epoch);
 	fault_kill(FAULT_killed_in_move);
 	if (seg_move_switch(store->segments, id) != FS_OK) {
-		int error = errno;
-
+		error = errno;
 		attach_unseal(store);
-		(void)!attach_note_flash(store, store->flash_path, NULL); /* else it names both, which does no harm */
+		losses_unseal(store, cleaner_beat);
+		(void)!attach_note_flash(store, store->flash_path, NULL); /* the same */
 		give_up(store, STORE_MOVE_FAILED, strerror(error));
 		return;
 	}
@@ -275,8 +288,11 @@ static void switch_over(struct store *store)
 	attach_rename(store, path);
 	fault_kill(FAULT_killed_in_move);
 	attach_confirm(store, epoch, id);
+	left = losses_confirm(store, cleaner_beat);
 	fault_kill(FAULT_killed_in_move);
-	(void)!attach_note_flash(store, path, NULL); /* the same */
+	/* As long as the journal has its old names, a start with the new flash must remove them. */
+	if (left)
+		(void)!attach_note_flash(store, path, NULL); /* the same */
 	snprintf(store->flash_path, sizeof(store->flash_path), "%s", path);
 	seg_get_status(store->segments, &segments);
 	atomic_store(&store->flash_capacity, segments.total * store->segment_bytes);

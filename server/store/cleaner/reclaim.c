@@ -258,6 +258,19 @@ static bool reclaim_wait_for_readers(struct store *store, uint32_t segment)
 	}
 }
 
+/* The floor is about all segments up to one, so that only the oldest one may raise it. */
+static void tell_journal(struct store *store, uint32_t segment, uint64_t sequence)
+{
+	uint32_t oldest;
+
+	if (!store->losses)
+		return;
+	if (seg_oldest(store->segments, &oldest) && oldest == segment)
+		losses_reclaim(store, sequence, cleaner_beat);
+	else
+		losses_reclaim_early(store, segment, sequence, cleaner_beat);
+}
+
 bool reclaim_segment(struct store *store, uint32_t segment)
 {
 	struct reclaim_walk walk = { .store = store,
@@ -266,8 +279,7 @@ bool reclaim_segment(struct store *store, uint32_t segment)
 				     .now_seconds = store_now_seconds(store, clk_now_us(store->clock)) };
 
 	walk.sequence = seg_sequence(store->segments, segment);
-	if (store->losses)
-		losses_reclaim(store, walk.sequence, cleaner_beat);
+	tell_journal(store, segment, walk.sequence);
 	flash_limits_close(store, segment);
 	seg_reclaim_begin(store->segments, segment);
 	reclaim_records(&walk);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "segments/bins.h"
 
 #define KILLS_SHARE 64u /* of -m, for the table of kills */
@@ -46,28 +47,37 @@ static uint64_t prefilter_most(const struct store_config *config)
 	return (uint64_t)((double)(config->memory_bytes / INDEX_SHARE) * PREFILTER_BYTES / each);
 }
 
-void bins_configure(const struct store *store, const struct sizing *sizing, struct frugal_config *out)
+void bins_configure(struct store *store, const struct sizing *sizing)
 {
+	struct frugal_config *out = &store->frugal_config;
 	const struct store_config *config = &store->config;
 	uint64_t kills = config->memory_bytes / KILLS_SHARE;
-	uint64_t objects = sizing->flash_used / config->flash_object_bytes + 1;
+	uint64_t objects = sizing->index_flash_bytes / config->flash_object_bytes + 1;
 	uint64_t most = (uint64_t)((double)prefilter_most(config) / PREFILTER_BYTES) + 1;
 
 	*out = (struct frugal_config){
-		.segments = sizing->segments,
+		.segments = sizing->index_segments,
 		.segment_bytes = sizing->segment_bytes,
 		.partitions = sizing->partitions,
 		.objects = objects < most ? objects : most,
 		.kill_bytes = config->frugal_kill_bytes  ? config->frugal_kill_bytes
 			      : kills < KILL_BYTES_LEAST ? KILL_BYTES_LEAST
 							 : kills,
-		.memory_most = sizing->flash_used / seg_record_length(1, 0) * BYTES_EACH_MOST + MEMORY_MOST_LEAST,
+		.memory_most =
+			sizing->index_flash_bytes / seg_record_length(1, 0) * BYTES_EACH_MOST + MEMORY_MOST_LEAST,
 		.prefilter_most = prefilter_most(config),
 		.share = share_of_columns(config),
 		.seed = store->hash_seed,
 	};
 	if (out->partitions > frugal_partitions_most(out))
 		out->partitions = frugal_partitions_most(out);
+	store->small_max = config->index == STORE_INDEX_FRUGAL ? BINS_RECORD_MOST : GROUP_SMALL_MAX;
+}
+
+void bins_region_most(const struct store *store, uint64_t most[REGION_AREAS])
+{
+	if (store->config.index == STORE_INDEX_FRUGAL)
+		most[REGION_FRUGAL] = frugal_region_most(&store->frugal_config);
 }
 
 int bins_create(struct store *store)
@@ -186,6 +196,8 @@ void bins_begin(struct store *store)
 {
 	if (!store->frugal)
 		return;
+	log_notice("flash: small objects are in the frugal index, with %u partitions",
+		   frugal_partitions(store->frugal));
 	store->bins_reads = mem_must_zalloc(store->frugal_config.segments * sizeof(*store->bins_reads));
 	frugal_set_quiesce(store->frugal, wait_for_readers, store);
 }

@@ -15,8 +15,10 @@
 
 /* Does the index go with the other options? FS_OK; FS_ERANGE: with the reason. */
 FS_MUST_CHECK int bins_judge_options(const struct store *store, char reason[256]);
-/* Fills in the configuration of the frugal index, for store->hash_seed. */
-void bins_configure(const struct store *store, const struct sizing *sizing, struct frugal_config *out);
+/* Fills in store->frugal_config, for store->hash_seed, and small_max. */
+void bins_configure(struct store *store, const struct sizing *sizing);
+/* Fills in the address space that the index wants in the region, where the store has it. After bins_configure. */
+void bins_region_most(const struct store *store, uint64_t most[REGION_AREAS]);
 /* Makes an empty one, where the store is to have one, in place of any that it has. FS_OK, FS_ENOMEM. */
 FS_MUST_CHECK int bins_create(struct store *store);
 /*

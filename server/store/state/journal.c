@@ -37,6 +37,10 @@ struct journal {
 	uint64_t written_ms; /* the last block */
 	uint64_t give_up_ms; /* the next try to remove the files */
 	uint64_t head_bytes; /* of the present file's head */
+	/* While it is sealed: */
+	struct journal_medium *next; /* where the files have their second names; NULL: it is not sealed */
+	bool confirmed;
+	uint64_t leave_ms; /* the next try to remove the old names */
 };
 
 static struct journal_entry *entries_of(struct journal_block *block)
@@ -274,7 +278,7 @@ static bool give_up(struct journal *journal)
 	if (atomic_load(&journal->durable) == UINT64_MAX || now_ms < journal->give_up_ms)
 		return false;
 	journal->give_up_ms = now_ms + GIVE_UP_EVERY_MS;
-	if (journal_remove(journal->config.medium) == 0) {
+	if (journal_remove(journal->config.medium) == 0 && (!journal->next || journal_remove(journal->next) == 0)) {
 		end_waiting(journal);
 	} else {
 		atomic_store(&journal->needs_disowning, true);
@@ -320,6 +324,7 @@ int journal_create(struct journal **out, const struct journal_config *config, st
 		return FS_ENOMEM;
 	}
 	journal->state = found->state;
+	journal->state.next_epoch = 0; /* of an earlier run's move */
 	found->state = (struct journal_state){ .segments = 0 };
 	journal->files = found->files;
 	memcpy(journal->file, found->file, sizeof(journal->file));
@@ -341,6 +346,8 @@ void journal_destroy(struct journal *journal)
 	if (!journal)
 		return;
 	journal->config.medium->close(journal->config.medium);
+	if (journal->next)
+		journal->next->close(journal->next);
 	journal_state_fini(&journal->state);
 	lock_fini(&journal->lock);
 	mem_free(journal->waiting);
@@ -359,7 +366,7 @@ uint64_t journal_append(struct journal *journal, const struct journal_entry *ent
 	bool first;
 
 	must(entry->kind > 0 && entry->kind < JOURNAL_KINDS && entry->kind != JOURNAL_FILE &&
-	     entry->kind != JOURNAL_NEXT);
+	     entry->kind != JOURNAL_NEXT && entry->kind != JOURNAL_EPOCH);
 	lock_acquire(&journal->lock);
 	ticket = atomic_load_explicit(&journal->newest, memory_order_relaxed) + 1;
 	atomic_store(&journal->newest, ticket);
@@ -433,6 +440,107 @@ static uint32_t fill_block(struct journal *journal, uint64_t *ticket)
 	return n;
 }
 
+/* ---- a move of the flash --------------------------------------------------------------------- */
+
+/* Writes a block with the epoch that the journal is of too. 0 or a negative errno. */
+static int write_epoch(struct journal *journal, uint64_t epoch)
+{
+	uint32_t n = 0;
+
+	put(journal->block, &n, (struct journal_entry){ .kind = JOURNAL_EPOCH, .value = epoch });
+	journal->state.next_epoch = epoch;
+	return write_block(journal, last_file(journal), n);
+}
+
+static void drop_next(struct journal *journal)
+{
+	struct journal_medium *next = journal->next, *medium = journal->config.medium;
+
+	if (!medium->is_same(medium, next))
+		(void)!journal_remove(next);
+	next->close(next);
+	journal->next = NULL;
+}
+
+int journal_seal(struct journal *journal, struct journal_medium *next, uint64_t epoch)
+{
+	struct journal_medium *medium = journal->config.medium;
+	int error = 0;
+
+	must(!journal->next);
+	if (atomic_load(&journal->broken)) { /* its files are removed, or the flash will be disowned */
+		next->close(next);
+		return atomic_load(&journal->durable) == UINT64_MAX ? 0 : -EIO;
+	}
+	journal->next = next;
+	journal->confirmed = false;
+	if (!medium->is_same(medium, next)) {
+		error = journal_remove(next);
+		for (unsigned i = 0; i < journal->files && error == 0; i++)
+			error = medium->share(medium, journal->file[i].number, next);
+	}
+	if (error == 0) {
+		error = write_epoch(journal, epoch);
+		if (error != 0)
+			fail(journal, error);
+	}
+	if (error != 0)
+		drop_next(journal);
+	return error;
+}
+
+void journal_unseal(struct journal *journal)
+{
+	int error;
+
+	if (!journal->next)
+		return;
+	if (!atomic_load(&journal->broken) && (error = write_epoch(journal, 0)) != 0)
+		fail(journal, error);
+	drop_next(journal);
+}
+
+/* Leaves the old names, if the flash has left the old device. Until they are gone, the journal stays what both flashes need.
+   0 or a negative errno. */
+static int leave_if_due(struct journal *journal)
+{
+	struct journal_medium *medium = journal->config.medium, *next = journal->next;
+	uint64_t now_ms = clk_now_ms(journal->config.clock);
+
+	if (!journal->confirmed || now_ms < journal->leave_ms)
+		return 0;
+	journal->leave_ms = now_ms + GIVE_UP_EVERY_MS;
+	if (!medium->is_same(medium, next)) {
+		int error = journal_remove(medium);
+
+		if (error != 0) {
+			log_limited(LOG_LEVEL_WARN, "journal: the files of the old flash can't be removed: %s",
+				    strerror(-error));
+			return 0;
+		}
+	}
+	fault_kill(FAULT_killed_in_move);
+	medium->close(medium);
+	journal->config.medium = next;
+	journal->next = NULL;
+	journal->config.epoch = journal->state.next_epoch;
+	journal->state.next_epoch = 0;
+	return next_file(journal);
+}
+
+bool journal_confirm(struct journal *journal)
+{
+	int error;
+
+	if (!journal->next)
+		return true;
+	journal->confirmed = true;
+	journal->leave_ms = 0;
+	if (!atomic_load(&journal->broken) && (error = leave_if_due(journal)) != 0)
+		fail(journal, error);
+	return !journal->next;
+}
+
 bool journal_step(struct journal *journal)
 {
 	bool late = clk_now_ms(journal->config.clock) >= journal->written_ms + JOURNAL_BEAT_S * 1000;
@@ -444,6 +552,8 @@ bool journal_step(struct journal *journal)
 		return give_up(journal);
 	if (has_lost_one(journal))
 		error = -ENOMEM;
+	else if (journal->next)
+		error = leave_if_due(journal);
 	else if (last_file(journal)->bytes - journal->head_bytes >= journal->config.file_bytes)
 		error = next_file(journal);
 	if (error == 0) {

@@ -41,6 +41,14 @@
  * next crash of the host means a cold start. When the files can't be removed either, answers wait, until
  * journal_disowned() tells that the flash has got an epoch that the journal doesn't have.
  *
+ * A move of the flash (cleaner/move.c) gives it another epoch and, often, another name. The journal is whole for both flashes
+ * meanwhile, as a record is named by sequence and offset, which a copy has too:
+ *
+ *   seal      the files get a second name each, of the flash to come, and an entry tells its epoch as one that the journal is of too
+ *   confirm   the old names go; then a new file is begun, of that epoch
+ *
+ * In between no file is begun or removed. A block that is written is in both journals, because they are the same files.
+ *
  * Times: each block has a reading of the wall clock and of the store's seconds at the same moment; a block without
  * entries is written when the last one is JOURNAL_BEAT_S old. The next boot takes the store's seconds up from there.
  *
@@ -53,6 +61,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -75,6 +84,11 @@ struct journal_medium {
 	/* -ENOENT when the file was deleted meanwhile. */
 	int (*sync)(struct journal_medium *medium, uint32_t number);
 	int (*remove)(struct journal_medium *medium, uint32_t number); /* durable; 0 also when there is none */
+	/* Gives the file a second name, durably: it is the other medium's file of that number too, in place of one that is
+	   there. Both are of one kind. */
+	int (*share)(struct journal_medium *medium, uint32_t number, struct journal_medium *other);
+	/* Are both the same place? */
+	bool (*is_same)(const struct journal_medium *medium, const struct journal_medium *other);
 	/* Returns the bytes that were read, fewer at the file's end; a negative errno. */
 	int64_t (*read)(struct journal_medium *medium, uint32_t number, void *bytes, uint64_t length, uint64_t offset);
 	/* Fills out with the numbers of all files, at most `most` of them, and returns how many there are. */
@@ -84,6 +98,9 @@ struct journal_medium {
 
 /* journal_file.c: files of this path with a dot and their number behind it. NULL: memory is out. */
 FS_MUST_CHECK struct journal_medium *journal_directory(const char *path);
+/* Files of a medium of journal_directory are that user's from now on, as far as the process may change it: those that are there,
+   and those that it makes. Linux lets nobody else give them a second name (fs.protected_hardlinks). */
+void journal_directory_own(struct journal_medium *medium, uid_t user, gid_t group);
 
 /* Removes all files, durably, the oldest first: a crash in between leaves a last file that names one that is gone. 0 or a
    negative errno. */
@@ -105,6 +122,7 @@ enum journal_kind {
 	JOURNAL_OPTION, /*      number      an option of the index, which must not change; heads alone */
 	JOURNAL_NEXT, /*                    number of the file that follows, whose head is durable: a file's last entry */
 	JOURNAL_SERVED, /*                  wall second at which clients were last served; 0: the run that writes serves them */
+	JOURNAL_EPOCH, /*                   an attach epoch that the journal is of too; 0: none. Only while the flash moves */
 	JOURNAL_KINDS
 };
 
@@ -131,6 +149,7 @@ struct journal_state {
 	uint64_t floor, flush_cas;
 	uint64_t flush_at; /* wall seconds of a pending flush_all; 0: none */
 	uint64_t served_s; /* wall second at which clients were last served; 0: that of the last block */
+	uint64_t next_epoch; /* the journal is of that attach epoch too; 0: of none */
 	uint64_t option[JOURNAL_OPTIONS];
 };
 
@@ -216,6 +235,16 @@ uint64_t journal_floor(const struct journal *journal);
 /* Writes what waits as one block, and makes it durable; or a beat, or tries again to give up. True: there was something
    to do. The writer. Blocks. */
 bool journal_step(struct journal *journal);
+/* The three steps of a move; the writer. journal_seal: as above, for the epoch to come and the names in next, which the journal
+   owns from then on; files that lie there are removed. 0, also when the journal has failed and is removed. A negative errno: it
+   is not sealed; it goes on, or has failed if it could not be written. Blocks. */
+FS_MUST_CHECK int journal_seal(struct journal *journal, struct journal_medium *next, uint64_t epoch);
+/* Takes that back. Blocks. */
+void journal_unseal(struct journal *journal);
+/* The flash has the epoch. True: the old names are gone. Else the journal stays sealed until they are, which journal_step tries
+   from then on. Blocks. */
+FS_MUST_CHECK bool journal_confirm(struct journal *journal);
+
 /* Has writing and removing failed, so that the flash must get another epoch? Any thread, no lock. */
 bool journal_needs_disowning(const struct journal *journal);
 /* The flash has one: from now on all tickets are durable. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "server/store/state/journal.h"
 
 #define PATH_BYTES 8400
@@ -22,6 +23,9 @@ struct directory {
 	const char *name; /* in path: behind the last slash */
 	uint32_t open_number; /* 0: fd is not open */
 	int fd; /* of the file that was used last */
+	bool owned; /* journal_directory_own was called, with these */
+	uid_t user;
+	gid_t group;
 };
 
 static void path_of(const struct directory *directory, uint32_t number, char out[PATH_BYTES])
@@ -66,11 +70,25 @@ static int sync_folder(const struct directory *directory)
 	return error;
 }
 
+/* A process that starts as root makes files for the user that it is going to be. A file with another name is somebody's
+   whom we don't know. */
+static void own(const struct directory *directory, uint32_t number)
+{
+	struct stat st;
+
+	if (directory->owned && fstat(directory->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	    st.st_uid != directory->user && fchown(directory->fd, directory->user, directory->group) != 0)
+		log_debug("journal: %s.%" PRIu32 " stays user %u's: %s", directory->path, number, (unsigned)st.st_uid,
+			  strerror(errno));
+}
+
 static int directory_create(struct journal_medium *medium, uint32_t number)
 {
 	struct directory *directory = (struct directory *)medium;
 	int error = use(directory, number, O_CREAT | O_TRUNC);
 
+	if (error == 0)
+		own(directory, number);
 	return error ? error : sync_folder(directory);
 }
 
@@ -116,6 +134,28 @@ static int directory_remove(struct journal_medium *medium, uint32_t number)
 	if (unlink(path) != 0 && errno != ENOENT)
 		return -errno;
 	return sync_folder(directory);
+}
+
+static int directory_share(struct journal_medium *medium, uint32_t number, struct journal_medium *other)
+{
+	const struct directory *directory = (const struct directory *)medium;
+	struct directory *second = (struct directory *)other;
+	char from[PATH_BYTES], to[PATH_BYTES];
+
+	if (second->open_number == number)
+		forget(second);
+	path_of(directory, number, from);
+	path_of(second, number, to);
+	if (unlink(to) != 0 && errno != ENOENT)
+		return -errno;
+	if (link(from, to) != 0)
+		return -errno;
+	return sync_folder(second);
+}
+
+static bool directory_is_same(const struct journal_medium *medium, const struct journal_medium *other)
+{
+	return strcmp(((const struct directory *)medium)->path, ((const struct directory *)other)->path) == 0;
 }
 
 static int64_t directory_read(struct journal_medium *medium, uint32_t number, void *bytes, uint64_t length,
@@ -179,6 +219,23 @@ static int64_t directory_list(struct journal_medium *medium, uint32_t *out, uint
 	return count;
 }
 
+#define OWNED_AT_ONCE 1024u
+
+void journal_directory_own(struct journal_medium *medium, uid_t user, gid_t group)
+{
+	struct directory *directory = (struct directory *)medium;
+	uint32_t *number = mem_must_zalloc(OWNED_AT_ONCE * sizeof(*number));
+	int64_t count = directory_list(medium, number, OWNED_AT_ONCE);
+
+	directory->owned = true;
+	directory->user = user;
+	directory->group = group;
+	for (int64_t i = 0; i < count && i < OWNED_AT_ONCE; i++)
+		if (use(directory, number[i], 0) == 0)
+			own(directory, number[i]);
+	mem_free(number);
+}
+
 static void directory_close(struct journal_medium *medium)
 {
 	forget((struct directory *)medium);
@@ -196,6 +253,8 @@ struct journal_medium *journal_directory(const char *path)
 						     .write = directory_write,
 						     .sync = directory_sync,
 						     .remove = directory_remove,
+						     .share = directory_share,
+						     .is_same = directory_is_same,
 						     .read = directory_read,
 						     .list = directory_list,
 						     .close = directory_close };

@@ -94,6 +94,9 @@ bool journal_state_take(struct journal_state *state, const struct journal_entry 
 	case JOURNAL_SERVED:
 		state->served_s = entry->value;
 		return true;
+	case JOURNAL_EPOCH:
+		state->next_epoch = entry->value;
+		return true;
 	case JOURNAL_OPTION:
 		if (entry->small >= JOURNAL_OPTIONS)
 			return false;

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "server/store/state/instance.h"
 
 /* ---- tickets --------------------------------------------------------------------------------- */
 
@@ -156,6 +157,95 @@ void losses_reclaim(struct store *store, uint64_t sequence, void (*beat)(struct 
 		losses_disown(store);
 		beat(store);
 	}
+}
+
+void losses_reclaim_early(struct store *store, uint32_t segment, uint64_t sequence, void (*beat)(struct store *store))
+{
+	struct losses *losses = store->losses;
+	uint64_t ticket;
+
+	losses_uncommitted(store, segment, sequence);
+	ticket = journal_newest(losses->journal);
+	while (journal_durable(losses->journal) < ticket && !wait_a_while(losses, ticket)) {
+		losses_disown(store);
+		beat(store);
+	}
+}
+
+/* ---- while the flash moves ------------------------------------------------------------------- */
+
+bool losses_work(struct losses *losses)
+{
+	enum losses_work work = atomic_load(&losses->work);
+
+	if (work == LOSSES_NO_WORK)
+		return false;
+	if (work == LOSSES_SEAL)
+		losses->work_error = journal_seal(losses->journal, losses->work_medium, losses->work_epoch);
+	else if (work == LOSSES_UNSEAL)
+		journal_unseal(losses->journal);
+	else
+		losses->work_left = journal_confirm(losses->journal);
+	lock_acquire(&losses->lock);
+	atomic_store(&losses->work, LOSSES_NO_WORK);
+	if (atomic_load(&losses->blocked))
+		pthread_cond_broadcast(&losses->advanced);
+	lock_release(&losses->lock);
+	return true;
+}
+
+/* Returns when the writer has done it. */
+static void ask_writer(struct store *store, enum losses_work work, void (*beat)(struct store *store))
+{
+	struct losses *losses = store->losses;
+
+	atomic_store(&losses->work, work);
+	if (!losses->writer.threaded) {
+		(void)losses_work(losses);
+		return;
+	}
+	background_wake(&losses->writer);
+	while (atomic_load(&losses->work) != LOSSES_NO_WORK) {
+		struct timespec until = clk_monotonic_after(100);
+
+		lock_acquire(&losses->lock);
+		atomic_fetch_add(&losses->blocked, 1);
+		if (atomic_load(&losses->work) != LOSSES_NO_WORK)
+			pthread_cond_timedwait(&losses->advanced, &losses->lock.mutex, &until);
+		atomic_fetch_sub(&losses->blocked, 1);
+		lock_release(&losses->lock);
+		beat(store);
+	}
+}
+
+int losses_seal(struct store *store, const char *path, uint64_t epoch, void (*beat)(struct store *store))
+{
+	struct losses *losses = store->losses;
+	char name[INSTANCE_PATH_BYTES];
+
+	if (!losses)
+		return 0;
+	instance_journal_path(store->config.state_dir, path, name);
+	losses->work_medium = store->config.journal_medium ? store->config.journal_medium : journal_directory(name);
+	losses->work_epoch = epoch;
+	if (!losses->work_medium)
+		return -ENOMEM;
+	ask_writer(store, LOSSES_SEAL, beat);
+	return losses->work_error;
+}
+
+void losses_unseal(struct store *store, void (*beat)(struct store *store))
+{
+	if (store->losses)
+		ask_writer(store, LOSSES_UNSEAL, beat);
+}
+
+bool losses_confirm(struct store *store, void (*beat)(struct store *store))
+{
+	if (!store->losses)
+		return true;
+	ask_writer(store, LOSSES_CONFIRM, beat);
+	return store->losses->work_left;
 }
 
 void losses_register(struct losses *losses, struct losses_waiter *waiter, int eventfd)

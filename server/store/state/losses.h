@@ -53,6 +53,14 @@ struct losses {
 	struct losses_waiter *waiters;
 
 	_Atomic bool rebuilding; /* set before other threads run, cleared by the cleaner */
+	/* A step of a move that the cleaner asks the writer for. While there is work the three fields are the writer's, else the
+	   cleaner's. */
+	_Atomic enum losses_work { LOSSES_NO_WORK, LOSSES_SEAL, LOSSES_UNSEAL, LOSSES_CONFIRM } work;
+	struct journal_medium *work_medium;
+	uint64_t work_epoch;
+	int work_error; /* of LOSSES_SEAL */
+	bool work_left; /* of LOSSES_CONFIRM */
+
 	uint64_t rebuild_newest; /* sequence of the newest segment that is walked */
 	_Atomic uint64_t *touched; /* a bit for each hash, touched_mask + 1 of them. Read under a stripe */
 	uint64_t touched_mask;
@@ -105,6 +113,8 @@ void losses_committed(struct store *store, uint32_t segment, uint64_t sequence, 
 void losses_uncommitted(struct store *store, uint32_t segment, uint64_t sequence);
 /* Before a segment is reclaimed: returns when the floor above it is durable. Calls beat every 100 ms. The cleaner. */
 void losses_reclaim(struct store *store, uint64_t sequence, void (*beat)(struct store *store));
+/* The same for a segment that is not the oldest one: it is committed no more, and the floor stays. */
+void losses_reclaim_early(struct store *store, uint32_t segment, uint64_t sequence, void (*beat)(struct store *store));
 /* All objects with ids up to the mark are flushed. To be called before the mark can be seen. */
 void losses_flushed(struct store *store, uint64_t mark);
 /* Notes restart_served_us, if this run serves no clients yet; else that it serves them. No answer waits for it. */
@@ -148,6 +158,17 @@ void losses_register(struct losses *losses, struct losses_waiter *waiter, int ev
 void losses_unregister(struct losses *losses, struct losses_waiter *waiter);
 /* Without a thread of its own, the journal is written by this call. True: something was written. */
 bool losses_step(struct losses *losses);
+/*
+ * While the flash moves to another device (cleaner/move.c): journal_seal for the flash at that path and the attach epoch to
+ * come, and its two ends. The writer's thread does it; meanwhile answers that wait go on waiting. losses_seal: 0 or a negative
+ * errno. losses_confirm: true when the old names are gone. The cleaner.
+ */
+FS_MUST_CHECK int losses_seal(struct store *store, const char *path, uint64_t epoch, void (*beat)(struct store *store));
+void losses_unseal(struct store *store, void (*beat)(struct store *store));
+FS_MUST_CHECK bool losses_confirm(struct store *store, void (*beat)(struct store *store));
+/* Does the work that the cleaner asks for. True: there was some. The writer. */
+bool losses_work(struct losses *losses);
+
 /* Is the journal waiting until the flash has got another epoch? losses_disown gives it one. The cleaner. */
 void losses_disown(struct store *store);
 

@@ -62,7 +62,7 @@ static bool writer_step(void *context)
 {
 	struct losses *losses = context;
 
-	return journal_step(losses->journal);
+	return losses_work(losses) || journal_step(losses->journal);
 }
 
 /* ---- the last run's journal ------------------------------------------------------------------ */
@@ -93,6 +93,9 @@ int losses_read(struct store *store)
 		mem_free(losses);
 		return FS_ENOMEM;
 	}
+	if (store->config.flash_owner && !store->config.journal_medium && !store->config.look_only)
+		journal_directory_own(losses->medium, store->config.flash_owner->user,
+				      store->config.flash_owner->group);
 	lock_init(&losses->lock, LOCK_LEAF);
 	pthread_condattr_t attributes;
 	must(pthread_condattr_init(&attributes) == 0);
@@ -102,7 +105,11 @@ int losses_read(struct store *store)
 	background_init(&losses->writer);
 	seg_get_info(store->segments, &info);
 	losses->found_code = journal_read(losses->medium, info.uuid, info.segments, NULL, NULL, &losses->found);
-	losses->found_last = losses->found_code == FS_OK && losses->found.epoch == info.attach_epoch;
+	/* A run that was killed while its flash moved has written the epoch of both flashes. */
+	losses->found_last =
+		losses->found_code == FS_OK &&
+		(losses->found.epoch == info.attach_epoch ||
+		 (losses->found.state.next_epoch != 0 && losses->found.state.next_epoch == info.attach_epoch));
 	store->losses = losses;
 	atomic_fetch_add(&store->losses_bytes, journal_memory_bytes() + LOSSES_TAGS * sizeof(*losses->ticket));
 	return losses->found_code == FS_ENOMEM ? FS_ENOMEM : FS_OK;

@@ -155,13 +155,11 @@ void sizing_no_room(const char *flash_path, uint64_t bytes, char reason[256])
 	errno = error;
 }
 
-int sizing_make(const struct store_config *config, struct sizing *out, char reason[256])
+/* For a flash of so many bytes. */
+static int sizing_of(const struct store_config *config, uint64_t given, struct sizing *out, char reason[256])
 {
-	uint64_t memory = config->memory_bytes, given = 0, served;
-	int result = sizing_flash_given(config, &given, reason);
+	uint64_t memory = config->memory_bytes, served;
 
-	if (result != FS_OK)
-		return result;
 	out->flash_given = out->flash_used = given;
 	served = config->segment_bytes ? memory / 4 * SEGMENTS_WANTED_MAX
 				       : memory / SEGMENT_SHARE * sizing_segments_wanted(memory);
@@ -191,5 +189,33 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 		config->slot_record_bytes ? config->slot_record_bytes : slot_record_max(out->segment_bytes);
 	out->crossings = out->flash_used / CROSSINGS_FLASH <= memory;
 	sizing_index(config, out);
+	out->index_segments = out->segments;
+	out->index_flash_bytes = out->flash_used;
 	return FS_OK;
+}
+
+int sizing_make(const struct store_config *config, struct sizing *out, char reason[256])
+{
+	uint64_t given = 0;
+	int result = sizing_flash_given(config, &given, reason);
+
+	return result == FS_OK ? sizing_of(config, given, out, reason) : result;
+}
+
+bool sizing_take_shape(const struct store_config *config, const struct seg_shape *shape, struct sizing *out)
+{
+	struct sizing larger = { 0 };
+	uint32_t segments = seg_count_for(out->flash_used, shape->segment_bytes);
+	char reason[256];
+
+	if (shape->index_segments <= segments || segments < shape->segments || shape->functions != config->functions ||
+	    sizing_of(config, shape->index_flash_bytes, &larger, reason) != FS_OK ||
+	    larger.segment_bytes != shape->segment_bytes || larger.segments != shape->index_segments)
+		return false;
+	larger.flash_given = out->flash_given;
+	larger.flash_used = out->flash_used;
+	larger.memory_for_all = out->memory_for_all;
+	larger.segments = segments;
+	*out = larger;
+	return true;
 }

@@ -4,6 +4,7 @@
 #ifndef FS_STORE_SIZING_H
 #define FS_STORE_SIZING_H
 
+#include "segments/move.h"
 #include "server/store/store.h"
 
 #define INDEX_LOAD 0.95 /* share of used slots that a table of the index is sized for */
@@ -17,12 +18,20 @@ struct sizing {
 	uint64_t memory_for_all; /* the -m whose half is an index for all of the flash, by --flash-object-size */
 	uint32_t segments, extents_most;
 	uint32_t partitions; /* of the frugal index */
+	/* More than segments when the flash was moved to a smaller device: index and region go on as they were made for
+	   index_flash_bytes. Else segments, and flash_used. */
+	uint32_t index_segments;
+	uint64_t index_flash_bytes;
 	bool crossings; /* do the segments' crossing maps pay? */
 };
 
 /* Looks at the file or device (stat, no other I/O) and fills out. FS_OK; FS_ERANGE with an option and its accepted
    range in reason; a code of seg_flash_bytes. Any thread. */
 FS_MUST_CHECK int sizing_make(const struct store_config *config, struct sizing *out, char reason[256]);
+/* Takes over the sizes that the index of the last run had, when its flash had index_flash_bytes; out is as sizing_make has
+   filled it. True: they fit this shape, and out has them; else it stays. Any thread. */
+FS_MUST_CHECK bool sizing_take_shape(const struct store_config *config, const struct seg_shape *shape,
+				     struct sizing *out);
 /* Writes into reason that a flash file of so many bytes has no room, with the bytes that are free there and errno's text. errno
    stays. Any thread; asks the file system. */
 void sizing_no_room(const char *flash_path, uint64_t bytes, char reason[256]);

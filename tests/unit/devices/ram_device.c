@@ -26,7 +26,7 @@ static int64_t read_some(struct dev *dev, void *buffer, uint64_t bytes, uint64_t
 	__atomic_fetch_add(&ram->reads, 1, __ATOMIC_RELAXED);
 	if (ram->slow_clock)
 		clk_scripted_advance(ram->slow_clock, ram->slow_us);
-	if (ram->fail_reads || offset + bytes > dev->bytes)
+	if (ram->fail_reads || offset + bytes > dev->bytes || (offset < ram->bad_to && offset + bytes > ram->bad_from))
 		return -EIO;
 	memcpy(buffer, ram->bytes + offset, bytes);
 	if (ram->flip_at >= offset && ram->flip_at - offset < bytes && ram->flip_at) {

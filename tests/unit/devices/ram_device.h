@@ -34,6 +34,7 @@ struct ram_device {
 	struct clk *
 		slow_clock; /* is moved on by slow_us in each read that its caller waits for; NULL: these take no time */
 	uint64_t slow_us;
+	uint64_t bad_from, bad_to; /* reads that touch these bytes fail with EIO; bad_to 0: none */
 	uint64_t flip_at; /* the next read of this byte returns it with one bit flipped; 0: none */
 	/* Called before a write and after a flush; NULL: nothing. */
 	void (*on_write)(struct ram_device *ram, const void *buffer, uint64_t bytes, uint64_t offset);

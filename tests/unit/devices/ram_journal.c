@@ -127,6 +127,19 @@ static int ram_remove(struct journal_medium *medium, uint32_t number)
 	return 0;
 }
 
+/* There is one place. */
+static int ram_share(struct journal_medium *medium, uint32_t number, struct journal_medium *other)
+{
+	(void)number;
+	must(medium == other);
+	return 0;
+}
+
+static bool ram_is_same(const struct journal_medium *medium, const struct journal_medium *other)
+{
+	return medium == other;
+}
+
 static int64_t ram_read(struct journal_medium *medium, uint32_t number, void *bytes, uint64_t length, uint64_t offset)
 {
 	const struct ram_file *file = ram_journal_file((struct ram_journal *)medium, number);
@@ -166,6 +179,8 @@ void ram_journal_init(struct ram_journal *journal)
 						   .write = ram_write,
 						   .sync = ram_sync,
 						   .remove = ram_remove,
+						   .share = ram_share,
+						   .is_same = ram_is_same,
 						   .read = ram_read,
 						   .list = ram_list,
 						   .close = ram_close };

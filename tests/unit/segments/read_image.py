@@ -14,6 +14,7 @@ import sys
 
 MASK = (1 << 64) - 1
 PAGE = 4096
+HOMES = 1 << 2  # an incompatible feature of superblocks
 SUM_SEED = 0x464C534849454C44
 
 # ---- XXH3, 64 bits ----------------------------------------------------------------------------
@@ -188,12 +189,12 @@ def position(place, function, sequence, data_bytes, granule, functions):
 BINS, CHAIN = 1, 2
 
 
-def valid(page, magic, size, features=(0,)):
+def valid(page, magic, size, features=(0,), known=0):
     return (
         page[:8] == magic
         and u32(page, 8) == 1
         and u32(page, 12) == size
-        and u64(page, 32) in features
+        and u64(page, 32) & ~known in features
         and u64(page, size - 8) == checksum(page[: size - 8])
     )
 
@@ -203,9 +204,23 @@ def numbers_are_sound(page):
     return max(generation, epoch, sequence) < 1 << 62 and min(cas, sequence) >= 1
 
 
+def homes(page):
+    """The homes of the segments that are listed, and the segments whose home is bad."""
+    entries = [struct.unpack_from("<HH", page, 360 + 4 * n) for n in range(min(u32(page, 344), 512))]
+    return {segment: home & 0x3FFF for segment, home in entries}, {segment for segment, home in entries if home >> 15}
+
+
+def homes_are_sound(page):
+    count, listed = u32(page, 344), homes(page)[0]
+    if count > 512 or (count > 0) != (u64(page, 32) == HOMES):
+        return False
+    return (len(listed) == count and list(listed) == sorted(listed) == sorted(listed.values())
+            and all(segment < u32(page, 272) for segment in listed))
+
+
 def superblock(image):
     copies = [image[at : at + PAGE] for at in (0, 32768)]
-    copies = [copy for copy in copies if valid(copy, b"FLSHSUPR", PAGE) and numbers_are_sound(copy)]
+    copies = [copy for copy in copies if valid(copy, b"FLSHSUPR", PAGE, known=HOMES) and numbers_are_sound(copy) and homes_are_sound(copy)]
     return max(copies, key=lambda copy: u64(copy, 40), default=None)
 
 
@@ -354,9 +369,11 @@ def main():
         sys.exit("bad superblock")
     size, count = u64(sup, 264), u32(sup, 272)
     print("flash %s segments %d of %d" % (sup[48:64].hex(), count, size))
+    listed, bad = homes(sup)
     for number in range(count):
-        segment = image[65536 + number * size : 65536 + (number + 1) * size]
-        if segment.count(0) == len(segment):
+        home = listed.get(number, number)
+        segment = image[65536 + home * size : 65536 + (home + 1) * size]
+        if number in bad or segment.count(0) == len(segment):
             continue
         print_segment(segment, number, sup[48:64], sup[64:256], u64(sup, 256))
 

@@ -126,7 +126,7 @@ static void the_back_off_grows_while_reads_fail_though_segments_are_written(void
 		struct batch batch;
 
 		for (unsigned i = 0; i <= flash.config.error_budget; i++)
-			health_read_error(flash.seg, 5);
+			health_read_error(flash.seg, 0, 5);
 		assert_true(is_offline(&flash, "a read failed"));
 		clk_scripted_advance(&flash.clock, seconds * 1000000 - 1000);
 		assert_false(health_online(flash.seg));

@@ -124,9 +124,12 @@ static void all_that_does_not_work_is_said(void **state)
 {
 	(void)state;
 	store.segments.retired = 3;
+	store.segments.bad = 2;
 	figures.accepting = false;
-	assert_string_equal(shown(), "Degraded: 3 segments can't be written, no further connections are accepted (-c); "
-				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
+	assert_string_equal(shown(),
+			    "Degraded: 3 segments can't be written, "
+			    "2 segments are lost to bad pages of the drive, no further connections are accepted (-c); "
+			    "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
 }
 
 static void ports_that_the_kernel_has_chosen_are_said(void **state)

@@ -179,13 +179,38 @@ static void on_an_image_of_our_own(void **state)
 	image_close(&image);
 }
 
+/* Segment 0 lies at home 2, and segment 2 would lie at the bad home 0. */
+static void on_segments_that_lie_elsewhere(void **state)
+{
+	static const struct image_record records[] = { { .key = "x", .value_length = 70, .cas = 4 } };
+	const struct image_segment segment = { .sequence = 8, .records = records, .count = 1, .granule = 50 };
+	struct image image;
+	uint64_t bytes, home;
+
+	(void)state;
+	image_create(&image, 3);
+	image_write(&image, 0, &segment, NULL);
+	image_write(&image, 1, &segment, NULL);
+	bytes = (image.length - FORMAT_AREA_BYTES) / 3;
+	home = FORMAT_AREA_BYTES;
+	memcpy(image.bytes + home + 2 * bytes, image.bytes + home, bytes);
+	image_put(&image, 32, 4, 8);
+	image_put(&image, 344, 2, 4);
+	image_put(&image, 360, 0 | 2 << 16, 4);
+	image_put(&image, 364, 2 | 1u << 31, 4);
+	image_seal_super(&image);
+	expect_agreement(&image, 2);
+	image_close(&image);
+}
+
 /* Neither takes a superblock whose numbers no daemon reaches, though it is whole. */
 static void on_numbers_that_cannot_be(void **state)
 {
 	static const struct {
 		unsigned at;
 		uint64_t value;
-	} cases[] = { { 40, 1ull << 62 }, { 280, 1ull << 62 }, { 296, 0 }, { 304, 0 }, { 304, 1ull << 62 } };
+	} cases[] = { { 40, 1ull << 62 },  { 280, 1ull << 62 }, { 296, 0 }, { 304, 0 },
+		      { 304, 1ull << 62 }, { 344, 1 },          { 32, 4 } };
 
 	(void)state;
 	needs_python();
@@ -215,6 +240,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(on_the_image_that_the_engine_made),
 		cmocka_unit_test(on_an_image_of_our_own),
+		cmocka_unit_test(on_segments_that_lie_elsewhere),
 		cmocka_unit_test(on_numbers_that_cannot_be),
 	};
 

@@ -81,9 +81,12 @@ static void another_version_is_refused(void **state)
 	image_seal_super(&image);
 	expect(&image, EXIT_TROUBLE, "version");
 	image_put(&image, 8, 1, 4);
-	image_put(&image, 32, 4, 8); /* incompatible */
+	image_put(&image, 32, 8, 8); /* incompatible */
 	image_seal_super(&image);
 	expect(&image, EXIT_TROUBLE, "feature");
+	image_put(&image, 32, 4, 8); /* a list of homes, which is empty */
+	image_seal_super(&image);
+	expect(&image, EXIT_WRONG, "a home that can't be right");
 	image_put(&image, 32, 0, 8);
 	image_put(&image, 24, 4, 8); /* may be read */
 	image_put(&image, 16, 4, 8);
@@ -130,7 +133,7 @@ static void numbers_that_no_daemon_reaches_make_a_copy_invalid(void **state)
 		image_create(&image, 1);
 		image_put(&image, cases[i].at, cases[i].value, 8);
 		image_seal_super(&image);
-		expect(&image, cases[i].code, cases[i].code ? "reserve that can't be right" : "");
+		expect(&image, cases[i].code, cases[i].code ? "that can't be right" : "");
 		image_close(&image);
 	}
 }

@@ -6,13 +6,14 @@
 #include "server/store/move.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <sys/wait.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "server/store/state/instance.h"
+#include "server/store/state/recount.h"
 #include "server/store/state/restart.h"
 #include "tests/unit/server/store/harness.h"
+#include "tests/unit/server/store/killed_child.h"
 
 #define OBJECTS 40
 #define KEY_BYTES 24
@@ -305,6 +306,107 @@ static void a_clean_stop_is_warm_in_the_new_flash(void **state)
 	assert_start(h, new_path, bytes + KIB(64) * 8, "no_file");
 }
 
+#define SMALL (KIB(64) * 9) /* the superblock's 64 KiB, and eight segments */
+
+/* All segments are in use, and those that have room on the smaller flash are its own. */
+static void move_to_a_smaller_one(struct harness *h)
+{
+	harness_open(h);
+	store_claim(h->store, NAME);
+	fill(h);
+	while (seg_sequence(h->store->segments, 15) == 0)
+		assert_true(write_one(h));
+	begin(h, SMALL);
+	step_to(h, STORE_MOVE_DONE);
+	fill(h); /* the objects of segments without room there are set again, and all lie in the new one */
+}
+
+/* The index goes on, and so does the ring, in the segments that there are. */
+static void assert_small_and_right(struct harness *h)
+{
+	struct store_status status;
+
+	assert_int_equal(count_right(h), OBJECTS);
+	recount_finish(h->store);
+	store_get_status(h->store, &status);
+	assert_int_equal(status.segments.total, 8);
+	assert_int_equal(h->store->flash_capacity, KIB(64) * 8);
+	assert_true(fidx_verify(h->store->index));
+}
+
+static void a_clean_stop_is_warm_in_a_smaller_flash(void **state)
+{
+	struct harness *h = *state;
+	uint64_t bytes = h->config.flash_bytes;
+
+	h->config.state_dir = folder;
+	move_to_a_smaller_one(h);
+	for (unsigned starts = 0; starts < 3; starts++) {
+		assert_true(store_save(h->store));
+		harness_close(h);
+		assert_start(h, new_path, SMALL, "warm");
+		assert_small_and_right(h);
+	}
+	for (unsigned n = 0; n < 20; n++)
+		assert_true(write_one(h));
+	count_right(h);
+	fill(h);
+	/* It grows again, by some segments and to its former size. */
+	for (unsigned segments = 12; segments <= 16; segments += 4) {
+		uint64_t now = bytes - KIB(64) * (16 - segments);
+		struct store_status status;
+
+		assert_true(store_save(h->store));
+		harness_close(h);
+		assert_start(h, new_path, now, "warm");
+		assert_int_equal(count_right(h), OBJECTS);
+		store_get_status(h->store, &status);
+		assert_int_equal(status.segments.total, seg_count_for(now, KIB(64)));
+	}
+}
+
+static void move_to_a_smaller_one_and_change(struct harness *h)
+{
+	char key[KEY_BYTES];
+
+	move_to_a_smaller_one(h);
+	for (int n = 1; n < OBJECTS; n += 2) {
+		name(key, n);
+		set(h, key, "newer"); /* in memory, which is lost with the kill */
+	}
+}
+
+static void a_kill_is_warm_in_a_smaller_flash(void **state)
+{
+	struct harness *h = *state;
+
+	run_in_killed_child(h, move_to_a_smaller_one_and_change);
+	for (unsigned starts = 0; starts < 3; starts++) {
+		assert_start(h, new_path, SMALL, "attached");
+		for (int n = 0; n < OBJECTS; n++) {
+			char key[KEY_BYTES];
+
+			name(key, n);
+			if (n % 2)
+				assert_int_equal(get(h, key).result, STORE_MISS);
+			else
+				assert_value(h, key, key);
+		}
+		recount_finish(h->store);
+		assert_true(fidx_verify(h->store->index));
+		harness_close(h); /* without a clean mark */
+	}
+	assert_start(h, new_path, SMALL, "attached");
+	for (unsigned n = 0; n < 20; n++)
+		assert_true(write_one(h));
+	count_right(h);
+	harness_close(h);
+	/* Where no start may be warm, the index is made for what there is. */
+	h->config.restart_max_downtime_us = 0;
+	assert_start(h, new_path, SMALL, "off");
+	assert_int_equal(h->store->index ? fidx_tag_bits(h->store->index) : 0, 21);
+}
+
 static void a_stop_in_the_midst_is_warm_in_the_old_flash(void **state)
 {
 	struct harness *h = *state;
@@ -321,39 +423,39 @@ static void a_stop_in_the_midst_is_warm_in_the_old_flash(void **state)
 	assert_int_equal(count_right(h), OBJECTS);
 }
 
-/* In a child, which a fault point may end before. */
-static void move_and_be_killed(struct harness *h, unsigned after)
-{
-	int status = 0;
-	pid_t child = fork();
+static unsigned kill_after;
+static bool same_name; /* of both flashes, in two folders */
+static uint64_t kill_size; /* of the new flash; 0: as the old one */
 
-	assert_true(child >= 0);
-	if (child == 0) {
-		harness_open(h);
-		store_claim(h->store, NAME);
-		fill(h);
-		fault_arm(FAULT_killed_in_move, FAULT_AFTER, after);
-		begin(h, 0);
-		step_to(h, STORE_MOVE_DONE);
-		raise(SIGKILL);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+/* In a child, which a fault point may end before. */
+static void move_under_kills(struct harness *h)
+{
+	harness_open(h);
+	store_claim(h->store, NAME);
+	fill(h);
+	fault_arm(FAULT_killed_in_move, FAULT_AFTER, kill_after);
+	begin(h, kill_size);
+	step_to(h, STORE_MOVE_DONE);
 }
 
-/* The points are: noted, sealed, switched, renamed, confirmed; the last kill is behind the move. */
-static void a_kill_at_each_step_leaves_one_warm_flash(void **state)
+static void move_and_be_killed(struct harness *h, unsigned after)
 {
-	struct harness *h = *state;
+	kill_after = after;
+	run_in_killed_child(h, move_under_kills);
+}
+
+/* The points are: noted, journal and region sealed, switched, renamed, confirmed; the last kill is behind the move. */
+static void kill_at_each_step(struct harness *h, uint64_t size)
+{
 	uint64_t bytes = h->config.flash_bytes;
 
-	if (!HAVE_FAULTS)
-		skip();
-	for (unsigned after = 0; after <= 5; after++) {
-		bool old = after < 3;
+	kill_size = size;
+	for (unsigned after = 0; after <= 6; after++) {
+		bool old = after < 4;
 
+		h->config.flash_bytes = bytes;
 		move_and_be_killed(h, after);
-		assert_start(h, old ? h->path : new_path, bytes, "attached");
+		assert_start(h, old ? h->path : new_path, old || !size ? bytes : size, "attached");
 		assert_int_equal(count_right(h), OBJECTS);
 		harness_close(h);
 		/* The other one is cold, and so is the warm one after that: it has missed a run. */
@@ -372,6 +474,20 @@ static void a_kill_at_each_step_leaves_one_warm_flash(void **state)
 	}
 }
 
+static void a_kill_at_each_step_leaves_one_warm_flash(void **state)
+{
+	if (!HAVE_FAULTS)
+		skip();
+	kill_at_each_step(*state, 0);
+}
+
+static void so_it_does_when_the_new_flash_is_smaller(void **state)
+{
+	if (!HAVE_FAULTS)
+		skip();
+	kill_at_each_step(*state, SMALL);
+}
+
 /* The new flash first, with changes of all keys, and then the old one by mistake. */
 static void a_kill_at_each_step_leaves_nothing_stale_in_the_old_flash(void **state)
 {
@@ -381,7 +497,7 @@ static void a_kill_at_each_step_leaves_nothing_stale_in_the_old_flash(void **sta
 
 	if (!HAVE_FAULTS)
 		skip();
-	for (unsigned after = 0; after <= 5; after++) {
+	for (unsigned after = 0; after <= 6; after++) {
 		char key[KEY_BYTES];
 
 		h->config.flash_path = h->path;
@@ -408,6 +524,230 @@ static void a_kill_at_each_step_leaves_nothing_stale_in_the_old_flash(void **sta
 		snprintf(command, sizeof(command), "rm -rf '%s'/*", folder);
 		assert_int_equal(system(command), 0); /* NOLINT: the name is ours */
 	}
+}
+
+/* ---- with a journal, and the machine goes down ---------------------------------------------------- */
+
+static char state_folder[120];
+
+/* What clients were told, in memory that outlives the child. */
+static struct told {
+	char value[OBJECTS][KEY_BYTES]; /* "": deleted */
+} * told;
+
+static void tell(struct harness *h, int n, const char *value)
+{
+	char key[KEY_BYTES];
+
+	name(key, n);
+	if (value[0])
+		set(h, key, value);
+	else
+		run(h, STORE_DELETE, key);
+	snprintf(told->value[n], KEY_BYTES, "%s", value);
+}
+
+/* Some objects are changed before, and some behind the move, if it comes to that. */
+static void move_with_a_journal(struct harness *h)
+{
+	harness_open(h);
+	store_claim(h->store, NAME);
+	fill(h);
+	for (int n = 0; n < OBJECTS; n++)
+		name(told->value[n], n);
+	for (int n = 1; n < OBJECTS; n += 4)
+		tell(h, n, n % 8 == 1 ? "newer" : "");
+	fault_arm(FAULT_killed_in_move, FAULT_AFTER, kill_after);
+	begin(h, kill_size);
+	step_to(h, STORE_MOVE_DONE);
+	for (int n = 2; n < OBJECTS; n += 4)
+		tell(h, n, n % 8 == 2 ? "newest" : "");
+	for (unsigned n = 0; n < 3; n++)
+		assert_true(write_one(h));
+}
+
+/* The machine comes up again, with the flash at that path. Returns how many objects are there; each is the last one. */
+static unsigned boot_with(struct harness *h, const char *path, uint64_t bytes, enum store_start *how)
+{
+	static char boot[20];
+	static unsigned boots;
+	unsigned found = 0;
+
+	snprintf(boot, sizeof(boot), "boot %u", ++boots);
+	h->config.boot_id = boot;
+	h->config.flash_path = path;
+	h->config.flash_bytes = bytes;
+	harness_open(h);
+	store_claim(h->store, NAME);
+	*how = h->store->start;
+	for (unsigned steps = 0; steps < STEPS_MOST && h->store->rebuild; steps++)
+		store_clean_step(h->store);
+	assert_null(h->store->rebuild);
+	assert_true(fidx_verify(h->store->index));
+	for (int n = 0; n < OBJECTS; n++) {
+		char key[KEY_BYTES];
+		struct reply reply;
+
+		name(key, n);
+		reply = get(h, key);
+		if (reply.result == STORE_MISS)
+			continue;
+		if (strcmp(reply.value, told->value[n]) != 0)
+			fail_msg("%s is '%s', and was '%s'; killed after %u", key, reply.value, told->value[n],
+				 kill_after);
+		found++;
+	}
+	return found;
+}
+
+/* Its changes must hold against what the other flash still has. */
+static void change_all_and_close(struct harness *h)
+{
+	for (int n = 0; n < OBJECTS; n++)
+		tell(h, n, n % 2 ? "last" : "");
+	harness_close(h);
+}
+
+static void crash_at_each_step(struct harness *h, uint64_t size, bool old_first)
+{
+	uint64_t bytes = h->config.flash_bytes, new_bytes = size ? size : bytes;
+	char command[300];
+
+	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(told != MAP_FAILED);
+	kill_size = size;
+	for (kill_after = 0; kill_after <= 8; kill_after++) {
+		/* Up to the switch the old one is the flash; then both are, until the old names of the journal are gone, or,
+		   if these are the new ones, the file of the new epoch is begun. */
+		bool old_is_warm = kill_after < (same_name ? 6 : 5), new_is_warm = kill_after >= 3;
+		enum store_start how, first = STORE_START_REBUILT;
+		unsigned found;
+
+		h->config.boot_id = "the first";
+		h->config.flash_path = h->path;
+		h->config.flash_bytes = bytes;
+		memset(told, 0, sizeof(*told));
+		run_in_killed_child(h, move_with_a_journal);
+		fault_disarm_all();
+		found = boot_with(h, old_first ? h->path : new_path, old_first ? bytes : new_bytes, &how);
+		if (old_first ? old_is_warm : new_is_warm) {
+			assert_string_equal(store_start_word(how), store_start_word(first));
+			assert_in_range(found, OBJECTS / 4, OBJECTS);
+		} else {
+			assert_string_not_equal(store_start_word(how), store_start_word(first));
+			assert_int_equal(found, 0);
+		}
+		change_all_and_close(h);
+		found = boot_with(h, old_first ? new_path : h->path, old_first ? new_bytes : bytes, &how);
+		assert_string_not_equal(store_start_word(how), store_start_word(first));
+		assert_int_equal(found, 0);
+		harness_close(h);
+		unlink(new_path);
+		unlink(h->path);
+		snprintf(command, sizeof(command), "rm -rf '%s'/*", state_folder);
+		assert_int_equal(system(command), 0); /* NOLINT: the name is ours */
+	}
+	h->config.flash_bytes = bytes;
+	h->config.flash_path = h->path;
+	munmap(told, sizeof(*told));
+}
+
+static int setup_journal(void **state)
+{
+	struct harness *h;
+
+	assert_int_equal(setup_folders(state), 0);
+	h = *state;
+	snprintf(state_folder, sizeof(state_folder), "%.80s.state-XXXXXX", h->path);
+	assert_non_null(mkdtemp(state_folder));
+	h->config.region_dir = NULL;
+	h->config.state_dir = state_folder;
+	h->config.journal = true;
+	return 0;
+}
+
+static int teardown_journal(void **state)
+{
+	int result = teardown_folders(state);
+	char command[300];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", state_folder);
+	return system(command) == 0 ? result : -1; /* NOLINT: the name is ours */
+}
+
+static void a_crash_at_each_step_is_rebuilt_in_the_old_flash(void **state)
+{
+	if (!HAVE_FAULTS)
+		skip();
+	crash_at_each_step(*state, 0, true);
+}
+
+static void a_crash_at_each_step_is_rebuilt_in_the_new_flash(void **state)
+{
+	if (!HAVE_FAULTS)
+		skip();
+	crash_at_each_step(*state, 0, false);
+}
+
+static void a_crash_at_each_step_of_a_move_to_a_smaller_one(void **state)
+{
+	if (!HAVE_FAULTS)
+		skip();
+	crash_at_each_step(*state, SMALL, true);
+	crash_at_each_step(*state, SMALL, false);
+}
+
+/* The same name in another folder: then the files of the journal stay what they are. */
+static void a_crash_at_each_step_of_a_move_to_a_file_of_that_name(void **state)
+{
+	struct harness *h = *state;
+
+	if (!HAVE_FAULTS)
+		skip();
+	snprintf(new_path, sizeof(new_path), "%.70s/%.40s", folder, strrchr(h->path, '/') + 1);
+	same_name = true;
+	crash_at_each_step(h, 0, true);
+	crash_at_each_step(h, 0, false);
+	same_name = false;
+}
+
+/* Without a second name for the journal there is no move. */
+static void a_journal_that_cannot_be_shared_ends_the_move(void **state)
+{
+	struct harness *h = *state;
+	char path[300], command[700];
+
+	harness_open(h);
+	store_claim(h->store, NAME);
+	fill(h);
+	/* A folder where a file of the journal should be. */
+	snprintf(path, sizeof(path), "%s/%.80s.journal.1", state_folder, strrchr(new_path, '/') + 1);
+	snprintf(command, sizeof(command), "mkdir -p '%s'", path);
+	assert_int_equal(system(command), 0); /* NOLINT: the name is ours */
+	begin(h, 0);
+	step_to(h, STORE_MOVE_FAILED);
+	assert_non_null(strstr(status_of(h).reason, "journal"));
+	assert_int_equal(count_right(h), OBJECTS);
+	snprintf(command, sizeof(command), "rmdir '%s'", path);
+	assert_int_equal(system(command), 0); /* NOLINT: the name is ours */
+	begin(h, 0);
+	step_to(h, STORE_MOVE_DONE);
+	assert_int_equal(count_right(h), OBJECTS);
+}
+
+static void a_clean_stop_with_a_journal_is_warm_in_the_new_flash(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	store_claim(h->store, NAME);
+	fill(h);
+	begin(h, 0);
+	step_to(h, STORE_MOVE_DONE);
+	assert_true(store_save(h->store));
+	harness_close(h);
+	assert_start(h, new_path, h->config.flash_bytes, "warm");
+	assert_int_equal(count_right(h), OBJECTS);
 }
 
 static void with_all_kept_a_smaller_flash_is_refused(void **state)
@@ -456,6 +796,7 @@ static void bad_pages_left_behind_do_not_take_the_new_device_offline(void **stat
 }
 
 #define MOVE_TEST(test) cmocka_unit_test_setup_teardown(test, setup_folders, teardown_folders)
+#define JOURNAL_TEST(test) cmocka_unit_test_setup_teardown(test, setup_journal, teardown_journal)
 
 int main(void)
 {
@@ -468,10 +809,19 @@ int main(void)
 		MOVE_TEST(a_new_device_that_fails_ends_the_move),
 		MOVE_TEST(the_rate_bounds_the_copies),
 		MOVE_TEST(a_clean_stop_is_warm_in_the_new_flash),
+		MOVE_TEST(a_clean_stop_is_warm_in_a_smaller_flash),
+		MOVE_TEST(a_kill_is_warm_in_a_smaller_flash),
 		MOVE_TEST(a_stop_in_the_midst_is_warm_in_the_old_flash),
 		MOVE_TEST(a_kill_at_each_step_leaves_one_warm_flash),
+		MOVE_TEST(so_it_does_when_the_new_flash_is_smaller),
 		MOVE_TEST(a_kill_at_each_step_leaves_nothing_stale_in_the_old_flash),
 		MOVE_TEST(with_all_kept_a_smaller_flash_is_refused),
+		JOURNAL_TEST(a_crash_at_each_step_is_rebuilt_in_the_old_flash),
+		JOURNAL_TEST(a_crash_at_each_step_is_rebuilt_in_the_new_flash),
+		JOURNAL_TEST(a_crash_at_each_step_of_a_move_to_a_smaller_one),
+		JOURNAL_TEST(a_crash_at_each_step_of_a_move_to_a_file_of_that_name),
+		JOURNAL_TEST(a_journal_that_cannot_be_shared_ends_the_move),
+		JOURNAL_TEST(a_clean_stop_with_a_journal_is_warm_in_the_new_flash),
 		MOVE_TEST(bad_pages_left_behind_do_not_take_the_new_device_offline),
 	};
 

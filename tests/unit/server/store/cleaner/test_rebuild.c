@@ -322,6 +322,27 @@ static void what_has_no_room_is_left_out_from_the_oldest_on(void **state)
 		fail();
 }
 
+/* A segment that is reclaimed before its turn, as on a move to a smaller flash, takes no older one along. */
+static void an_early_reclaim_costs_no_older_segment(void **state)
+{
+	struct crash *c = *state;
+	uint32_t oldest, early;
+
+	set_on_flash(&c->h, "old", "value");
+	fill(c);
+	early = segment_of(&c->h, "object-1");
+	assert_true(seg_oldest(c->h.store->segments, &oldest));
+	assert_int_not_equal(segment_of(&c->h, "old"), early);
+	assert_int_not_equal(oldest, early);
+	assert_true(reclaim_segment(c->h.store, early));
+	set(&c->h, "object-1", "newer");
+	assert_int_equal(crash(c), STORE_START_REBUILT);
+	crash_rebuild(c);
+	assert_value(&c->h, "old", "value");
+	assert_missing(&c->h, "object-1");
+	(void)count(c);
+}
+
 static void nothing_to_walk(void **state)
 {
 	struct crash *c = *state;
@@ -347,6 +368,7 @@ int main(void)
 		CASE(a_rebuild_that_could_not_begin_again_is_saved_as_it_is),
 		CASE(its_memory_counts_until_it_is_done),
 		CASE(what_has_no_room_is_left_out_from_the_oldest_on),
+		CASE(an_early_reclaim_costs_no_older_segment),
 		CASE(nothing_to_walk),
 	};
 

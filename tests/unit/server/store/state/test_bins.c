@@ -59,18 +59,18 @@ static void what_was_read_is_known_until_its_segment_goes(void **state)
 static void the_sizes_follow_from_flash_and_memory(void **state)
 {
 	struct harness *h = *state;
-	struct frugal_config config;
+	const struct frugal_config *config;
 	struct sizing sizing;
 
 	h->config.index = STORE_INDEX_FRUGAL;
 	assert_int_equal(sizing_make(&h->config, &sizing, h->reason), FS_OK);
 	harness_open(h);
-	bins_configure(h->store, &sizing, &config);
-	assert_int_equal(config.segments, sizing.segments);
-	assert_int_equal(config.partitions, sizing.partitions);
-	assert_true(config.partitions >= 1 && config.partitions <= frugal_partitions_most(&config));
-	assert_true(config.kill_bytes >= 4096 && config.kill_bytes <= h->config.memory_bytes / 8);
-	assert_true(config.memory_most >= sizing.flash_used / 64 * 3);
+	config = &h->store->frugal_config;
+	assert_int_equal(config->segments, sizing.segments);
+	assert_int_equal(config->partitions, sizing.partitions);
+	assert_true(config->partitions >= 1 && config->partitions <= frugal_partitions_most(config));
+	assert_true(config->kill_bytes >= 4096 && config->kill_bytes <= h->config.memory_bytes / 8);
+	assert_true(config->memory_most >= sizing.flash_used / 64 * 3);
 }
 
 int main(void)

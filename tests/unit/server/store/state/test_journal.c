@@ -270,6 +270,76 @@ static void no_journal_where_none_can_be_written(void **state)
 	world_open(w);
 }
 
+/* ---- a move of the flash ------------------------------------------------------------------------ */
+
+#define OTHER_EPOCH 1000u
+
+static void write_much(struct world *w, uint64_t sequence)
+{
+	for (uint32_t i = 0; i < 3 * WORLD_FILE_BYTES / 16; i++)
+		dead(w, sequence, i);
+	while (journal_step(w->journal))
+		;
+}
+
+static void a_seal_that_cannot_be_written_is_a_failure(void **state)
+{
+	struct world *w = *state;
+
+	w->medium.fail_write = -EIO;
+	assert_int_equal(journal_seal(w->journal, &w->medium.medium, OTHER_EPOCH), -EIO);
+	assert_int_equal(journal_durable(w->journal), UINT64_MAX);
+	w->medium.fail_write = 0;
+	assert_int_equal(world_read(w), FS_ENOTFOUND);
+	/* There is nothing to take along any more. */
+	assert_int_equal(journal_seal(w->journal, &w->medium.medium, OTHER_EPOCH), 0);
+	journal_unseal(w->journal);
+	assert_true(journal_confirm(w->journal));
+}
+
+static void sealed_it_is_of_both_epochs_and_begins_no_file(void **state)
+{
+	struct world *w = *state;
+	unsigned files;
+
+	dead(w, 5, 1);
+	assert_true(journal_step(w->journal));
+	files = ram_journal_count(&w->medium);
+	assert_int_equal(journal_seal(w->journal, &w->medium.medium, OTHER_EPOCH), 0);
+	write_much(w, 6);
+	write_much(w, 7);
+	assert_int_equal(ram_journal_count(&w->medium), files);
+	assert_int_equal(world_read(w), FS_OK);
+	assert_int_equal(w->found.epoch, w->epoch);
+	assert_int_equal(w->found.state.next_epoch, OTHER_EPOCH);
+	assert_int_equal(w->seen_of[5], 1);
+	assert_int_equal(w->seen_of[7], 3 * WORLD_FILE_BYTES / 16);
+	journal_unseal(w->journal);
+	assert_int_equal(world_read(w), FS_OK);
+	assert_int_equal(w->found.state.next_epoch, 0);
+	write_much(w, 8);
+	write_much(w, 9);
+	assert_true(ram_journal_count(&w->medium) > files);
+}
+
+static void confirmed_it_goes_on_in_a_file_of_the_new_epoch(void **state)
+{
+	struct world *w = *state;
+
+	dead(w, 5, 1);
+	assert_true(journal_step(w->journal));
+	assert_int_equal(journal_seal(w->journal, &w->medium.medium, OTHER_EPOCH), 0);
+	dead(w, 6, 1);
+	assert_true(journal_confirm(w->journal));
+	(void)journal_step(w->journal);
+	assert_int_equal(world_read(w), FS_OK);
+	assert_int_equal(w->found.epoch, OTHER_EPOCH);
+	assert_int_equal(w->found.state.next_epoch, 0);
+	assert_int_equal(w->found.files, 2);
+	assert_int_equal(w->seen_of[5], 1);
+	assert_int_equal(w->seen_of[6], 1);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
@@ -287,6 +357,9 @@ int main(void)
 		CASE(its_memory_is_told),
 		CASE(a_failed_rotation_is_a_failure),
 		CASE(no_journal_where_none_can_be_written),
+		CASE(a_seal_that_cannot_be_written_is_a_failure),
+		CASE(sealed_it_is_of_both_epochs_and_begins_no_file),
+		CASE(confirmed_it_goes_on_in_a_file_of_the_new_epoch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,66 @@ static void errors_are_told(void **state)
 	assert_int_equal(medium->sync(medium, 5), -ENOENT);
 }
 
+/* What is written by one name is read by the other; the first name may go. */
+static void a_shared_file_has_two_names(void **state)
+{
+	char other_path[220], block[512] = "block";
+	struct journal_medium *other, *same = journal_directory(path);
+
+	(void)state;
+	snprintf(other_path, sizeof(other_path), "%s/other.journal", folder);
+	other = journal_directory(other_path);
+	assert_non_null(other);
+	assert_non_null(same);
+	assert_true(medium->is_same(medium, same));
+	assert_false(medium->is_same(medium, other));
+	assert_int_equal(medium->share(medium, 7, other), -ENOENT);
+	assert_int_equal(medium->create(medium, 7), 0);
+	assert_int_equal(other->create(other, 7), 0); /* is replaced */
+	assert_int_equal(medium->share(medium, 7, other), 0);
+	assert_int_equal(medium->write(medium, 7, block, sizeof(block), 0), 0);
+	assert_int_equal(medium->sync(medium, 7), 0);
+	memset(block, 0, sizeof(block));
+	assert_int_equal(other->read(other, 7, block, sizeof(block), 0), sizeof(block));
+	assert_string_equal(block, "block");
+	assert_int_equal(medium->remove(medium, 7), 0);
+	assert_int_equal(other->sync(other, 7), 0);
+	assert_int_equal(other->remove(other, 7), 0);
+	other->close(other);
+	same->close(same);
+}
+
+static uid_t user_of(const char *suffix)
+{
+	char file[300];
+	struct stat st;
+
+	snprintf(file, sizeof(file), "%s%s", path, suffix);
+	assert_int_equal(stat(file, &st), 0);
+	return st.st_uid;
+}
+
+/* What root makes is the user's that the process is going to be. A file with another name may be anything. */
+static void files_get_their_owner(void **state)
+{
+	char first[300], second[300];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	make_other(".1");
+	make_other(".2");
+	snprintf(first, sizeof(first), "%s.2", path);
+	snprintf(second, sizeof(second), "%s/else", folder);
+	assert_int_equal(link(first, second), 0);
+	journal_directory_own(medium, 65534, 65534);
+	assert_int_equal(medium->create(medium, 3), 0);
+	assert_int_equal(user_of(".1"), 65534);
+	assert_int_equal(user_of(".2"), 0);
+	assert_int_equal(user_of(".3"), 65534);
+	assert_int_equal(unlink(second), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -133,6 +193,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_deleted_file_can_not_be_synced, begin, end),
 		cmocka_unit_test_setup_teardown(only_its_own_files_are_listed, begin, end),
 		cmocka_unit_test_setup_teardown(errors_are_told, begin, end),
+		cmocka_unit_test_setup_teardown(a_shared_file_has_two_names, begin, end),
+		cmocka_unit_test_setup_teardown(files_get_their_owner, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
