@@ -274,9 +274,6 @@ static int attach_chain(struct frugal *frugal)
 	uint64_t number = atomic_load(&frugal->kept->chain);
 	struct chain_row *row = &frugal->kept->chains[number % CHAINS];
 
-	for (unsigned i = 0; i < CHAINS; i++)
-		if (atomic_load(&frugal->kept->chains[i].number) > frugal->chain_number)
-			frugal->chain_number = atomic_load(&frugal->kept->chains[i].number);
 	if (number == 0)
 		return FS_OK;
 	if (atomic_load(&row->number) != number || number > UINT64_MAX / 2 || !block_attach(frugal, &row->block))
@@ -284,6 +281,7 @@ static int attach_chain(struct frugal *frugal)
 	frugal->chain = mem_zalloc(sizeof(*frugal->chain));
 	if (!frugal->chain)
 		return FS_ENOMEM;
+	frugal->chain_number = number; /* the row of a chain that a merge has not published is free: the next one takes it */
 	return chain_fill(frugal, row, frugal->chain) && chain_is_sound(frugal, frugal->chain) ? FS_OK : FS_ECORRUPT;
 }
 

@@ -250,6 +250,36 @@ static void what_was_closed_before_a_kill_stays_closed(void **state)
 	world_close(&w);
 }
 
+/* The process is killed when the row of the new chain is filled in, and the old chain still counts. The next process merges too. */
+static void a_merge_that_was_killed_before_its_end_is_made_again(void **state)
+{
+	struct world w = { .config = { .share = 0.25 } };
+	uint64_t sequences[WORLD_SEGMENTS], number;
+	struct frugal *killed;
+
+	(void)state;
+	world_open(&w);
+	fill(&w, 30);
+	number = w.frugal->chain->number;
+	w.frugal->kept->chains[(number + 1) % CHAINS] = *w.frugal->chain->row;
+	atomic_store(&w.frugal->kept->chains[(number + 1) % CHAINS].number, number + 1);
+	world_sequences(&w, sequences);
+	killed = w.frugal;
+	assert_int_equal(frugal_attach(&w.frugal, &w.config, w.region, sequences), FS_OK);
+	frugal_repair(w.frugal);
+	punch_holes(killed, w.frugal);
+	frugal_destroy(killed);
+	assert_int_equal(w.frugal->chain->number, number);
+	for (unsigned n = 0; n < 3; n++) {
+		world_set(&w, n);
+		(void)world_write(&w, 1, NULL);
+		world_merge(&w, 3, 0, true);
+		assert_int_equal(w.frugal->chain->number, number + 1 + n);
+		world_check_all(&w);
+	}
+	world_close(&w);
+}
+
 /* What is attached may be anything but a crash: objects may be lost or found in vain. */
 static void damage_anywhere_is_survived(void **state)
 {
@@ -290,6 +320,7 @@ int main(void)
 		cmocka_unit_test(segments_that_are_gone_stay_closed),
 		cmocka_unit_test(heads_that_don_t_fit_are_refused),
 		cmocka_unit_test(what_was_closed_before_a_kill_stays_closed),
+		cmocka_unit_test(a_merge_that_was_killed_before_its_end_is_made_again),
 		cmocka_unit_test(damage_anywhere_is_survived),
 		cmocka_unit_test(kills_in_the_middle_of_publications),
 	};
