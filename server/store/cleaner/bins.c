@@ -35,15 +35,20 @@ void bins_plan_end(struct store *store)
 	atomic_store(&store->kills_told, false);
 }
 
+uint64_t bins_memory_most(const struct store *store)
+{
+	return store_memory_limit(store) / SHARE_MOST;
+}
+
 /* Has -m room for so many bytes more of the index? */
 static bool has_memory(const struct store *store, uint64_t bytes)
 {
-	return frugal_memory(store->frugal) + bytes <= store_memory_limit(store) / SHARE_MOST;
+	return frugal_memory(store->frugal) + bytes <= bins_memory_most(store);
 }
 
-bool bins_has_memory(const struct store *store, uint64_t records)
+bool bins_has_memory(const struct store *store, uint64_t records, uint64_t kills)
 {
-	return has_memory(store, records * COLUMN_BYTES_EACH);
+	return has_memory(store, records * COLUMN_BYTES_EACH) && has_memory(store, kills * KILL_BYTES_EACH);
 }
 
 /* The same; where there is none it reclaims some of the oldest segments, with which columns and kills go. Not at the stop, when

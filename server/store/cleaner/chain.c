@@ -20,7 +20,7 @@
 #define PIECE_BYTES (1u << 20) /* of the old chain, read at once ... */
 #define PIECE_AROUND (2u * SEG_PAGE) /* ... and what whole pages add */
 #define STEP_PARTITIONS 16u /* between looks at the time */
-#define SHORT_PART 16u /* of the columns' share: with less in memory a merge would free too little */
+#define SHORT_PART 16u /* of the columns' share, or of the index's memory: with less of it a merge would free too little */
 
 /* A piece of the old chain. */
 struct piece {
@@ -345,8 +345,10 @@ bool chain_is_urgent(const struct store *store)
 	if (!has_chains(store))
 		return false;
 	frugal_get_status(store->frugal, &status);
-	return status.segments > 0 && !bins_has_memory(store, status.objects / status.segments) &&
-	       (store->merge || status.columns_in_memory * SHORT_PART >= share * store->frugal_config.segments);
+	/* What fills the memory may be kills, with few columns. */
+	return status.segments > 0 && !bins_has_memory(store, status.objects / status.segments, status.kills) &&
+	       (store->merge || status.columns_in_memory * SHORT_PART >= share * store->frugal_config.segments ||
+		status.bundle_bytes * SHORT_PART >= bins_memory_most(store));
 }
 
 static void merge_begin(struct store *store)

@@ -299,8 +299,10 @@ void commit_segment(struct store *store, uint32_t segment, unsigned table, const
 void bins_plan_begin(struct store *store);
 void bins_plan_end(struct store *store);
 FS_MUST_CHECK bool bins_room(struct store *store, uint64_t records);
-/* Has -m room for the column of so many records? */
-FS_MUST_CHECK bool bins_has_memory(const struct store *store, uint64_t records);
+/* Returns the bytes that the index may take of -m. */
+uint64_t bins_memory_most(const struct store *store);
+/* Has -m room for the column of so many records, and for a list of so many kills? */
+FS_MUST_CHECK bool bins_has_memory(const struct store *store, uint64_t records, uint64_t kills);
 void bins_commit(struct store *store, uint32_t segment, const struct seg_plan *plan, const struct gathered *gathered);
 /* Takes kills out of a table that is crowded. The cleaner, when no segment of bins is planned. */
 void bins_step(struct store *store);
@@ -309,7 +311,7 @@ void bins_step(struct store *store);
    new chain, if that is possible. Waits for the device. No segment of bins is planned. True: it was written, or the rest needed
    none. */
 bool chain_turn(struct store *store);
-/* Is memory too short for another column, so that the columns which are there should go into the chain first? */
+/* Is memory too short for another column or for the kills, so that those which are there should go into the chain first? */
 FS_MUST_CHECK bool chain_is_urgent(const struct store *store);
 /* The segment is reclaimed, and may have records of the chain: no reader comes to it any more. */
 void chain_leave(struct store *store, uint32_t segment, uint64_t sequence);

@@ -17,6 +17,19 @@ static int setup_chain(void **state)
 	return result;
 }
 
+/* Merges are due when most columns are in memory. */
+static int setup_lazy(void **state)
+{
+	int result = setup_in_memory(state);
+	struct harness *h = *state;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	h->config.frugal_memory = 90;
+	harness_open(h);
+	keep_no_reads(h);
+	return result;
+}
+
 /* Chains of several segments: many keys, and small segments. */
 static int setup_long(void **state)
 {
@@ -398,6 +411,41 @@ static void without_memory_a_merge_waits(void **state)
 	assert_value(h, "key", "two");
 }
 
+static void delete_fillers(struct harness *h)
+{
+	char key[3] = "";
+
+	for (unsigned n = 0; n < 127 * 127; n++) {
+		key[0] = (char)(0x80 + n % 127);
+		key[1] = (char)(0x80 + n / 127);
+		(void)run(h, STORE_DELETE, key);
+	}
+}
+
+/* Many deletions without a write: what takes the memory of columns are kills, fewer than make a merge due. It rids memory of them. */
+static void kills_that_fill_the_memory_go_into_the_chain(void **state)
+{
+	struct harness *h = *state;
+	uint64_t merges;
+
+	set_on_flash(h, "key", "one");
+	assert_true(write_one(h));
+	assert_int_equal(frugal_merge_begin(&h->store->merge, h->store->frugal), FS_OK);
+	assert_true(chain_turn(h->store));
+	assert_int_equal(status_of(h).columns_in_memory, 0);
+	delete_fillers(h);
+	assert_int_equal(frugal_take_kills(h->store->frugal), FS_OK);
+	assert_true(status_of(h).kills_listed > 1000);
+	assert_false(frugal_merge_is_due(h->store->frugal));
+	atomic_store(&h->store->memory_limit, 2 * frugal_memory(h->store->frugal));
+	merges = ctr_sum(CTR_frugal_merges);
+	for (unsigned n = 0; n < 4 && ctr_sum(CTR_frugal_merges) == merges; n++)
+		(void)write_one(h);
+	assert_int_equal(ctr_sum(CTR_frugal_merges), merges + 1);
+	assert_true(write_one(h));
+	assert_value(h, "key", "one");
+}
+
 /* ---- segments of the chain ----------------------------------------------------------------------- */
 
 /* Where flash is reclaimed out of turn, what only the chain knew is lost. */
@@ -494,6 +542,7 @@ int main(void)
 		CASE(a_merge_that_cannot_read_the_old_chain_loses_and_forges_nothing),
 		CASE(a_merge_that_cannot_be_written_leaves_all_as_it_was),
 		CASE(without_memory_a_merge_waits),
+		cmocka_unit_test_setup_teardown(kills_that_fill_the_memory_go_into_the_chain, setup_lazy, teardown),
 		CASE(a_chain_whose_segment_is_reclaimed_is_dropped),
 		cmocka_unit_test_setup_teardown(a_segment_of_an_unfinished_chain_that_is_reclaimed_ends_the_merge,
 						setup_long, teardown),
