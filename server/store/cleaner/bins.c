@@ -52,12 +52,12 @@ bool bins_has_memory(const struct store *store, uint64_t records, uint64_t kills
 }
 
 /* The same; where there is none it reclaims some of the oldest segments, with which columns and kills go. Not at the stop, when
-   segments are not given up for others, and not with a chain, which has the columns of old segments: then merges make room. */
+   segments are not given up for others, and not where merges make room. */
 static FS_MUST_CHECK bool make_memory(struct store *store, uint64_t bytes)
 {
 	uint32_t oldest;
 
-	if (store->frugal_config.share < 1)
+	if (store->frugal_config.share < 1 && !store->cleaner->no_chain)
 		return has_memory(store, bytes);
 	for (unsigned n = 0; n < RECLAIMS_MOST && !has_memory(store, bytes); n++) {
 		if (!cleaner_gives_up(store) || !seg_oldest(store->segments, &oldest))

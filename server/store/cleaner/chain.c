@@ -320,12 +320,14 @@ static bool write_segment_of_chain(struct store *store)
 			log_limited(LOG_LEVEL_WARN, "flash: a new chain of the frugal index is given up: %s",
 				    fs_strerror(result));
 		bins_cancel_merge(store);
+		cleaner->no_chain = result == FS_ERANGE || result == FS_EFULL;
 		return false;
 	}
 	cleaner->chain_partition = write.first + write.partitions;
 	if (cleaner->chain_partition == frugal_partitions(store->frugal)) {
 		frugal_merge_publish(store->merge);
 		store->merge = NULL;
+		cleaner->no_chain = false;
 	}
 	return true;
 }

@@ -106,6 +106,7 @@ struct cleaner {
 	_Atomic bool writing; /* a segment is on its way */
 	bool saves; /* at the stop: see cleaner_gives_up */
 	uint32_t chain_partition; /* of the merge that is under way: the first one that isn't written (chain.c) */
+	bool no_chain; /* the last merge was given up, as a record fits into no segment, or the chain has too many segments */
 	_Atomic uint64_t offline_until_ms; /* no write is tried before */
 	_Atomic uint64_t beat_ms; /* when it last went on */
 };

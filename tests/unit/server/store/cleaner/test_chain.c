@@ -46,6 +46,21 @@ static int setup_long(void **state)
 	return result;
 }
 
+static int setup_one_partition(void **state)
+{
+	int result = setup_in_memory(state);
+	struct harness *h = *state;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	h->config.frugal_memory = 20;
+	h->config.memory_bytes = 16u << 20;
+	h->config.flash_bytes = 160 * (64u << 10);
+	h->config.flash_object_bytes = 1u << 20;
+	harness_open(h);
+	keep_no_reads(h);
+	return result;
+}
+
 static struct frugal_status status_of(struct harness *h)
 {
 	struct frugal_status status;
@@ -446,6 +461,30 @@ static void kills_that_fill_the_memory_go_into_the_chain(void **state)
 	assert_value(h, "key", "one");
 }
 
+/* Objects are so much smaller than expected that all are in one partition, whose chain record fits into no segment. */
+static void without_a_chain_memory_is_made_by_reclaims(void **state)
+{
+	struct harness *h = *state;
+	uint64_t given_up = ctr_sum(CTR_frugal_merges_given_up), reclaimed = ctr_sum(CTR_segments_reclaimed);
+	char key[16];
+
+	for (unsigned n = 0; status_of(h).columns_in_memory < 40; n++) {
+		snprintf(key, sizeof(key), "%07u", n);
+		assert_int_equal(set(h, key, "").result, STORE_STORED);
+		if (n % 1000 == 0 && candidate_total(h->store) > 2 * h->store->segment_bytes)
+			assert_true(write_one(h));
+	}
+	assert_true(ctr_sum(CTR_frugal_merges_given_up) > given_up);
+	assert_int_equal(status_of(h).chain_segments, 0);
+	assert_int_equal(ctr_sum(CTR_segments_reclaimed), reclaimed);
+	atomic_store(&h->store->memory_limit, 2 * frugal_memory(h->store->frugal));
+	for (unsigned n = 0; n < 4; n++)
+		assert_true(write_one(h));
+	assert_true(ctr_sum(CTR_segments_reclaimed) > reclaimed);
+	set_on_flash(h, "key", "value");
+	assert_value(h, "key", "value");
+}
+
 /* ---- segments of the chain ----------------------------------------------------------------------- */
 
 /* Where flash is reclaimed out of turn, what only the chain knew is lost. */
@@ -543,6 +582,7 @@ int main(void)
 		CASE(a_merge_that_cannot_be_written_leaves_all_as_it_was),
 		CASE(without_memory_a_merge_waits),
 		cmocka_unit_test_setup_teardown(kills_that_fill_the_memory_go_into_the_chain, setup_lazy, teardown),
+		cmocka_unit_test_setup_teardown(without_a_chain_memory_is_made_by_reclaims, setup_one_partition, teardown),
 		CASE(a_chain_whose_segment_is_reclaimed_is_dropped),
 		cmocka_unit_test_setup_teardown(a_segment_of_an_unfinished_chain_that_is_reclaimed_ends_the_merge,
 						setup_long, teardown),
