@@ -69,7 +69,8 @@ struct saved_frugal {
 
 void frugal_save(const struct frugal *frugal, struct parts_writer *writer)
 {
-	const struct chain *chain = frugal->chain;
+	/* One without columns leads nowhere. */
+	const struct chain *chain = frugal->chain && frugal->chain->columns > 0 ? frugal->chain : NULL;
 	const struct prefilter *prefilter = frugal->prefilter;
 	const struct saved_frugal head = {
 		.seed = frugal->config.seed,

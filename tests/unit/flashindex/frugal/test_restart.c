@@ -125,6 +125,30 @@ static void segments_that_are_gone_stay_closed(void **state)
 	world_close(&w);
 }
 
+/* All columns were gone when the merge began. */
+static void a_chain_of_nothing_outlives_a_stop(void **state)
+{
+	struct world w = { .config = { .share = 0.25 } };
+	struct frugal_merge *merge;
+
+	(void)state;
+	world_open(&w);
+	world_set(&w, 1);
+	assert_true(world_write(&w, 1, NULL));
+	world_reclaim(&w, 0);
+	assert_int_equal(frugal_merge_begin(&merge, w.frugal), FS_OK);
+	frugal_merge_publish(merge);
+	assert_true(frugal_chain_is_over(w.frugal));
+	world_set(&w, 2);
+	assert_true(world_write(&w, 1, NULL));
+	save(&w);
+	assert_int_equal(load(&w, &w.config), FS_OK);
+	assert_int_equal(world_search(&w, 2), w.key[2].sequence);
+	world_check_all(&w);
+	unlink(path);
+	world_close(&w);
+}
+
 /* ---- a kill ---------------------------------------------------------------------------------- */
 
 /* In a file frugal_repair makes holes of what the killed process had begun; this region is no file. */
@@ -318,6 +342,7 @@ int main(void)
 		cmocka_unit_test(saved_states_that_don_t_fit_are_refused),
 		cmocka_unit_test(everything_outlives_a_stop),
 		cmocka_unit_test(segments_that_are_gone_stay_closed),
+		cmocka_unit_test(a_chain_of_nothing_outlives_a_stop),
 		cmocka_unit_test(heads_that_don_t_fit_are_refused),
 		cmocka_unit_test(what_was_closed_before_a_kill_stays_closed),
 		cmocka_unit_test(a_merge_that_was_killed_before_its_end_is_made_again),
