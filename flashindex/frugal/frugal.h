@@ -205,7 +205,8 @@ struct frugal_merge;
 /*
  * Begins a merge of the present bundles and the present chain. The caller makes the new chain, segment by segment: it reads
  * the partition's old record, asks for the new one, and writes it, in order of partition. Two passes over a segment's
- * partitions are possible: the same old record gives the same new one. FS_OK; FS_EBUSY: one is under way; FS_ENOMEM.
+ * partitions are possible: the same old record gives the same new one. Without bundles the chain alone is written anew. FS_OK;
+ * FS_EBUSY: one is under way, or there is nothing; FS_ENOMEM.
  */
 FS_MUST_CHECK int frugal_merge_begin(struct frugal_merge **out, struct frugal *frugal);
 /* Returns the columns that the new chain has, the newest first, 24 bytes each: sequence, 8 bytes; segment and number of records, 4

@@ -87,13 +87,13 @@ int frugal_merge_begin(struct frugal_merge **out, struct frugal *frugal)
 	int result;
 
 	*out = NULL;
-	if (frugal->merge || frugal->bundles == 0)
+	if (frugal->merge || (frugal->bundles == 0 && !frugal->chain))
 		return FS_EBUSY;
 	merge = mem_zalloc(sizeof(*merge));
 	if (!merge)
 		return FS_ENOMEM;
 	merge->frugal = frugal;
-	merge->covers = frugal->bundle[0]->serial;
+	merge->covers = frugal->bundles ? frugal->bundle[0]->serial : frugal->chain->covers;
 	result = gathering_begin(&merge->gathering, frugal, 0, frugal->bundles, true);
 	if (result == FS_OK) {
 		merge->places = mem_zalloc(((uint64_t)frugal->partitions + 1) * sizeof(*merge->places));

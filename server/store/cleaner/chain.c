@@ -379,6 +379,16 @@ bool chain_turn(struct store *store)
 	return written;
 }
 
+bool chain_moves_away(struct store *store, uint32_t segment)
+{
+	if (!store->frugal || !frugal_has_chain_in(store->frugal, segment, seg_sequence(store->segments, segment)) ||
+	    frugal_chain_is_over(store->frugal) || !cleaner_takes_writes(store))
+		return false;
+	if (!store->merge)
+		merge_begin(store);
+	return store->merge && write_segment_of_chain(store);
+}
+
 void chain_leave(struct store *store, uint32_t segment, uint64_t sequence)
 {
 	bool used = frugal_has_chain_in(store->frugal, segment, sequence);

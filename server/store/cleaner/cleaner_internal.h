@@ -314,6 +314,9 @@ void bins_step(struct store *store);
 bool chain_turn(struct store *store);
 /* Is memory too short for another column or for the kills, so that those which are there should go into the chain first? */
 FS_MUST_CHECK bool chain_is_urgent(const struct store *store);
+/* The segment is to be reclaimed out of turn. True: it has records of a chain that is used, and one more segment of a new chain was
+   written; the caller asks again. Waits for the device. The cleaner, when no segment of bins is planned. */
+FS_MUST_CHECK bool chain_moves_away(struct store *store, uint32_t segment);
 /* The segment is reclaimed, and may have records of the chain: no reader comes to it any more. */
 void chain_leave(struct store *store, uint32_t segment, uint64_t sequence);
 /* write.c. Counts so many bytes against the limits of writes, and an error of seg_write against the device. */

@@ -323,7 +323,7 @@ static bool step_on(struct store *store)
 		return true;
 	case SEG_MOVE_EMPTYING:
 		recount_finish(store); /* before a reclaim, as for a write */
-		return reclaim_segment(store, moved.segment);
+		return chain_moves_away(store, moved.segment) || reclaim_segment(store, moved.segment);
 	case SEG_MOVE_NONE:
 		lock_acquire(&mover->lock);
 		mover->told.state = STORE_MOVE_DONE;

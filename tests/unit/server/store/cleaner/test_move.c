@@ -185,6 +185,72 @@ static void a_smaller_flash_keeps_what_has_room(void **state)
 	assert_true(fidx_verify(h->store->index));
 }
 
+/* Is a search of the key to read the chain? */
+static bool is_in_chain(struct harness *h, const char *key)
+{
+	uint64_t hash = store_hash(h->store, key, strlen(key));
+	struct stripe *stripe = store_stripe(h->store, hash);
+	struct frugal_found found;
+	struct frugal_key k;
+	bool is;
+
+	frugal_key_of(h->store->frugal, hash, &k);
+	lock_acquire(&stripe->lock);
+	is = frugal_find(h->store->frugal, &k, UINT64_MAX, &found) == FRUGAL_CHAIN;
+	lock_release(&stripe->lock);
+	return is;
+}
+
+/* Counts the objects in segments of the smaller flash that the chain leads to, and tells which ones they are. */
+static unsigned count_in_chain(struct harness *h, bool is[OBJECTS])
+{
+	unsigned count = 0;
+	char key[KEY_BYTES];
+
+	for (int n = 0; n < OBJECTS; n++) {
+		name(key, n);
+		is[n] = is_in_chain(h, key) && get(h, key).from_flash && segment_of(h, key) < 8;
+		count += is[n];
+	}
+	return count;
+}
+
+static bool chain_is_in_the_tail(struct harness *h)
+{
+	bool is = false;
+
+	for (uint32_t s = 8; s < store_segment_count(h->store); s++)
+		is |= frugal_has_chain_in(h->store->frugal, s, seg_sequence(h->store->segments, s));
+	return is;
+}
+
+/* The chain leads to segments that stay, and lies itself where the smaller flash has no room. */
+static void a_smaller_flash_keeps_what_the_chain_leads_to(void **state)
+{
+	struct harness *h = *state;
+	unsigned before = 0, after = 0;
+	bool was[OBJECTS];
+	char key[KEY_BYTES];
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	h->config.frugal_memory = 13;
+	harness_open(h);
+	for (int n = 0; n < OBJECTS && before < 3; n++) {
+		name(key, n);
+		set_on_flash(h, key, key);
+		before = chain_is_in_the_tail(h) ? count_in_chain(h, was) : 0;
+	}
+	assert_true(before >= 3);
+	begin(h, KIB(64) * 9);
+	step_to(h, STORE_MOVE_DONE);
+	for (int n = 0; n < OBJECTS; n++) {
+		name(key, n);
+		after += was[n] && get(h, key).result == STORE_HIT;
+	}
+	assert_true(after + 1 >= before); /* the new chain takes a segment */
+	count_right(h);
+}
+
 static void a_cancel_leaves_the_old_flash(void **state)
 {
 	struct harness *h = *state;
@@ -804,6 +870,7 @@ int main(void)
 		MOVE_TEST(objects_are_right_all_the_way),
 		MOVE_TEST(a_read_over_the_switch_is_right),
 		MOVE_TEST(a_smaller_flash_keeps_what_has_room),
+		MOVE_TEST(a_smaller_flash_keeps_what_the_chain_leads_to),
 		MOVE_TEST(a_cancel_leaves_the_old_flash),
 		MOVE_TEST(what_cant_be_moved_is_told),
 		MOVE_TEST(a_new_device_that_fails_ends_the_move),
