@@ -16,6 +16,7 @@
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/state/bins.h"
 #include "server/store/state/bins_search.h"
+#include "server/store/state/recount.h"
 
 #define PIECE_BYTES (1u << 20) /* of the old chain, read at once ... */
 #define PIECE_AROUND (2u * SEG_PAGE) /* ... and what whole pages add */
@@ -304,6 +305,7 @@ static bool write_segment_of_chain(struct store *store)
 	uint64_t piece = PIECE_BYTES < store->segment_bytes ? PIECE_BYTES : store->segment_bytes;
 	int result;
 
+	recount_finish(store); /* before a reclaim */
 	write.piece.room = piece + PIECE_AROUND;
 	write.piece.pages = mem_aligned(SEG_PAGE, write.piece.room);
 	plan_bytes_add(store, write.piece.room);

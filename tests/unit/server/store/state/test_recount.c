@@ -240,6 +240,31 @@ static void what_is_out_of_range_goes_and_counts(void **state)
 	assert_true(fidx_verify(h->store->index));
 }
 
+static void fill_and_turn(struct harness *h)
+{
+	fill(h);
+	for (unsigned n = 0; n < 20; n++)
+		assert_true(write_one(h));
+}
+
+/* Kills may be many at the start already: then the cleaner's first step may write a segment of the chain, for which it reclaims another
+   one. */
+static void the_chain_waits_for_the_count(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	h->config.frugal_memory = 13;
+	run_in_killed_child(h, fill_and_turn);
+	harness_open(h);
+	assert_string_equal(store_start_word(h->store->start), "attached");
+	assert_true(fidx_is_counting(h->store->index));
+	assert_int_equal(frugal_merge_begin(&h->store->merge, h->store->frugal), FS_OK);
+	assert_true(chain_turn(h->store));
+	assert_false(fidx_is_counting(h->store->index));
+	assert_true(fidx_verify(h->store->index));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_folders, teardown_folders)
@@ -250,6 +275,7 @@ int main(void)
 		TEST(a_clean_stop_in_the_recount_saves_all),
 		TEST(a_loaded_state_is_served_before_it_is_counted),
 		TEST(what_is_out_of_range_goes_and_counts),
+		TEST(the_chain_waits_for_the_count),
 	};
 
 	return cmocka_run_group_tests_name("recount", tests, NULL, NULL);
