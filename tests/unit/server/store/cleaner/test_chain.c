@@ -237,6 +237,60 @@ static void what_is_set_after_a_get_does_not_answer_it(void **state)
 	assert_value(h, "key", "later");
 }
 
+/* Writes segments until another chain is published. */
+static void merge_again(struct harness *h)
+{
+	uint64_t merges = ctr_sum(CTR_frugal_merges);
+
+	for (unsigned n = 0; n < AGE_WRITES && ctr_sum(CTR_frugal_merges) == merges; n++)
+		assert_true(write_one(h));
+	assert_true(ctr_sum(CTR_frugal_merges) > merges);
+}
+
+/* The record that is read belongs to a chain which is replaced meanwhile. */
+static void a_chain_that_is_replaced_during_a_read_is_asked_anew(void **state)
+{
+	struct harness *h = *state;
+	struct reply reply;
+	struct flight f;
+
+	set_on_flash(h, "key", "value");
+	age(h, "key");
+	assert_false(start(h, 0, &f, STORE_GET, "key"));
+	merge_again(h);
+	reply = finish(h, &f);
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_string_equal(reply.value, "value");
+	assert_false(start_with(h, 0, &f, .op = STORE_APPEND, .key = "key", .value = "+", .length = 1));
+	merge_again(h);
+	assert_int_equal(finish(h, &f).result, STORE_STORED);
+	assert_value(h, "key", "value+");
+}
+
+/* The same, and the object is another one then, in the new chain too. */
+static void what_is_changed_while_a_chain_is_read_counts(void **state)
+{
+	struct harness *h = *state;
+	struct flight f;
+
+	set_on_flash(h, "key", "one");
+	age(h, "key");
+	assert_false(start_with(h, 0, &f, .op = STORE_APPEND, .key = "key", .value = "+", .length = 1));
+	set_on_flash(h, "key", "two");
+	age(h, "key");
+	assert_int_equal(finish(h, &f).result, STORE_STORED);
+	assert_value(h, "key", "two+");
+	move(h, "key");
+	age(h, "key");
+	assert_false(start_with(h, 1, &f, .op = STORE_APPEND, .key = "key", .value = "+", .length = 1));
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	merge_again(h);
+	assert_int_equal(finish(h, &f).result, STORE_NOT_STORED);
+	assert_missing(h, "key");
+	merge_again(h);
+	assert_missing(h, "key");
+}
+
 /* A chain of many turns of the flash: its segments go like others, after their columns. */
 static void chains_come_and_go_with_the_turns_of_the_flash(void **state)
 {
@@ -466,7 +520,7 @@ static void without_a_chain_memory_is_made_by_reclaims(void **state)
 {
 	struct harness *h = *state;
 	uint64_t given_up = ctr_sum(CTR_frugal_merges_given_up), reclaimed = ctr_sum(CTR_segments_reclaimed);
-	char key[16];
+	char key[24];
 
 	for (unsigned n = 0; status_of(h).columns_in_memory < 40; n++) {
 		snprintf(key, sizeof(key), "%07u", n);
@@ -573,6 +627,8 @@ int main(void)
 		CASE(what_goes_back_to_memory_during_a_get_is_found),
 		CASE(what_goes_back_and_forth_during_a_get_is_found),
 		CASE(what_is_set_after_a_get_does_not_answer_it),
+		CASE(a_chain_that_is_replaced_during_a_read_is_asked_anew),
+		CASE(what_is_changed_while_a_chain_is_read_counts),
 		CASE(chains_come_and_go_with_the_turns_of_the_flash),
 		cmocka_unit_test_setup_teardown(a_long_chain_is_written_between_segments_of_objects, setup_long,
 						teardown),
