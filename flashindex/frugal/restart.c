@@ -282,7 +282,8 @@ static int attach_chain(struct frugal *frugal)
 	frugal->chain = mem_zalloc(sizeof(*frugal->chain));
 	if (!frugal->chain)
 		return FS_ENOMEM;
-	frugal->chain_number = number; /* the row of a chain that a merge has not published is free: the next one takes it */
+	frugal->chain_number =
+		number; /* the row of a chain that a merge has not published is free: the next one takes it */
 	return chain_fill(frugal, row, frugal->chain) && chain_is_sound(frugal, frugal->chain) ? FS_OK : FS_ECORRUPT;
 }
 

@@ -21,7 +21,8 @@
 #define PIECE_BYTES (1u << 20) /* of the old chain, read at once ... */
 #define PIECE_AROUND (2u * SEG_PAGE) /* ... and what whole pages add */
 #define STEP_PARTITIONS 16u /* between looks at the time */
-#define SHORT_PART 16u /* of the columns' share, or of the index's memory: with less of it a merge would free too little */
+#define SHORT_PART \
+	16u /* of the columns' share, or of the index's memory: with less of it a merge would free too little */
 
 /* A piece of the old chain. */
 struct piece {
@@ -49,6 +50,11 @@ struct chain_write {
 
 /* ---- old records ------------------------------------------------------------------------------- */
 
+static uint64_t aligned_page(uint64_t bytes)
+{
+	return (bytes + SEG_PAGE - 1) / SEG_PAGE * SEG_PAGE;
+}
+
 static bool piece_has(const struct piece *piece, const struct frugal_found *at)
 {
 	return piece->bytes > 0 && piece->segment == at->segment && piece->sequence == at->sequence &&
@@ -69,14 +75,34 @@ static bool piece_read(struct store *store, struct piece *piece, const struct fr
 	return true;
 }
 
+/* Where objects are far smaller than expected, partitions are few, and a record may be longer than other pieces. */
+static bool piece_has_room(struct store *store, struct piece *piece, uint64_t bytes)
+{
+	uint64_t room = aligned_page(bytes) + PIECE_AROUND;
+	uint8_t *pages;
+
+	if (room <= piece->room)
+		return true;
+	pages = mem_aligned(SEG_PAGE, room);
+	if (!pages)
+		return false;
+	mem_free(piece->pages);
+	plan_bytes_add(store, room - piece->room);
+	piece->pages = pages;
+	piece->room = room;
+	piece->bytes = 0;
+	return true;
+}
+
 /* Reads the record, with as many of those behind it as a piece has. A piece with a bad block must not cost all of them. */
 static bool piece_fill(struct store *store, struct piece *piece, const struct frugal_found *at)
 {
-	uint64_t left = store->segment_bytes - at->offset, most = piece->room - PIECE_AROUND;
+	uint64_t left = store->segment_bytes - at->offset, most;
 	bool alone = piece->segment == at->segment && at->offset < piece->damaged_to;
 
-	if (at->offset > store->segment_bytes || at->length > left || at->length > most)
+	if (at->offset > store->segment_bytes || at->length > left || !piece_has_room(store, piece, at->length))
 		return false;
+	most = piece->room - PIECE_AROUND;
 	if (left > most)
 		left = most;
 	if (!alone && piece_read(store, piece, at, left))

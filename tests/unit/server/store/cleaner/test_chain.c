@@ -506,10 +506,14 @@ static void kills_that_fill_the_memory_go_into_the_chain(void **state)
 	assert_int_equal(frugal_take_kills(h->store->frugal), FS_OK);
 	assert_true(status_of(h).kills_listed > 1000);
 	assert_false(frugal_merge_is_due(h->store->frugal));
+	assert_false(chain_is_urgent(h->store));
 	atomic_store(&h->store->memory_limit, 2 * frugal_memory(h->store->frugal));
+	assert_true(chain_is_urgent(h->store));
 	merges = ctr_sum(CTR_frugal_merges);
-	for (unsigned n = 0; n < 4 && ctr_sum(CTR_frugal_merges) == merges; n++)
-		(void)write_one(h);
+	assert_true(chain_turn(h->store));
+	assert_false(chain_is_urgent(h->store));
+	assert_int_equal(status_of(h).kills_listed, 0);
+	atomic_store(&h->store->memory_limit, h->config.memory_bytes);
 	assert_int_equal(ctr_sum(CTR_frugal_merges), merges + 1);
 	assert_true(write_one(h));
 	assert_value(h, "key", "one");
@@ -520,6 +524,7 @@ static void without_a_chain_memory_is_made_by_reclaims(void **state)
 {
 	struct harness *h = *state;
 	uint64_t given_up = ctr_sum(CTR_frugal_merges_given_up), reclaimed = ctr_sum(CTR_segments_reclaimed);
+	bool room = false;
 	char key[24];
 
 	for (unsigned n = 0; status_of(h).columns_in_memory < 40; n++) {
@@ -532,11 +537,33 @@ static void without_a_chain_memory_is_made_by_reclaims(void **state)
 	assert_int_equal(status_of(h).chain_segments, 0);
 	assert_int_equal(ctr_sum(CTR_segments_reclaimed), reclaimed);
 	atomic_store(&h->store->memory_limit, 2 * frugal_memory(h->store->frugal));
-	for (unsigned n = 0; n < 4; n++)
-		assert_true(write_one(h));
+	for (unsigned n = 0; n < 20 && !room; n++) {
+		bins_plan_begin(h->store);
+		room = bins_room(h->store, 1000);
+		bins_plan_end(h->store);
+	}
+	assert_true(room);
+	atomic_store(&h->store->memory_limit, h->config.memory_bytes);
 	assert_true(ctr_sum(CTR_segments_reclaimed) > reclaimed);
 	set_on_flash(h, "key", "value");
 	assert_value(h, "key", "value");
+}
+
+/* Its record is long, and each merge reads the one before. */
+static void the_only_partition_keeps_its_record_from_merge_to_merge(void **state)
+{
+	struct harness *h = *state;
+
+	set_on_flash(h, "key", "value");
+	for (unsigned n = 0; n < 3; n++) {
+		assert_true(write_one(h));
+		assert_int_equal(frugal_merge_begin(&h->store->merge, h->store->frugal), FS_OK);
+		h->store->cleaner->chain_partition = 0;
+		assert_true(chain_turn(h->store));
+		assert_null(h->store->merge);
+		assert_true(is_in_chain(h, "key"));
+		assert_value(h, "key", "value");
+	}
 }
 
 /* ---- segments of the chain ----------------------------------------------------------------------- */
@@ -638,7 +665,10 @@ int main(void)
 		CASE(a_merge_that_cannot_be_written_leaves_all_as_it_was),
 		CASE(without_memory_a_merge_waits),
 		cmocka_unit_test_setup_teardown(kills_that_fill_the_memory_go_into_the_chain, setup_lazy, teardown),
-		cmocka_unit_test_setup_teardown(without_a_chain_memory_is_made_by_reclaims, setup_one_partition, teardown),
+		cmocka_unit_test_setup_teardown(without_a_chain_memory_is_made_by_reclaims, setup_one_partition,
+						teardown),
+		cmocka_unit_test_setup_teardown(the_only_partition_keeps_its_record_from_merge_to_merge,
+						setup_one_partition, teardown),
 		CASE(a_chain_whose_segment_is_reclaimed_is_dropped),
 		cmocka_unit_test_setup_teardown(a_segment_of_an_unfinished_chain_that_is_reclaimed_ends_the_merge,
 						setup_long, teardown),
