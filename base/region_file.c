@@ -339,11 +339,13 @@ void region_file_decommit_part(struct region *region, const struct area *area, u
 	unsigned char *at = region->base + area->offset + offset;
 
 	region->attached = false;
+	/* Who commits it again finds zeros, by one way or the other. */
+	if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(area->offset + offset),
+		      (off_t)bytes) != 0)
+		memset(at, 0, bytes);
 	if (mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
-		return; /* it stays, and counts as free all the same */
+		return; /* it stays mapped, and counts as free all the same */
 	mem_advise(at, bytes);
-	(void)!fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(area->offset + offset),
-			 (off_t)bytes);
 }
 
 int region_reset(struct region *region)

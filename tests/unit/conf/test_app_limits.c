@@ -17,8 +17,9 @@ static void refused(const char *text, char delimiter, const char *reason)
 
 static void accepted(const char *text)
 {
-	if (app_limits_parse(text, ':', &limits, why) != FS_OK)
-		fail_msg("%s: %s", text, why);
+	why[0] = 0;
+	assert_int_equal(app_limits_parse(text, ':', &limits, why), FS_OK);
+	assert_string_equal(why, "");
 }
 
 static void what_is_no_limit_is_refused(void **state)

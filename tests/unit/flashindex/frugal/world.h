@@ -26,6 +26,12 @@
 #include "base/rng.h"
 #include "flashindex/frugal/frugal_internal.h"
 
+#ifdef FS_FAULTS
+#define HAVE_FAULTS true
+#else
+#define HAVE_FAULTS false
+#endif
+
 #define WORLD_KEYS 1500u
 #define WORLD_SEGMENTS 24u
 #define WORLD_SEGMENT_BYTES (256u << 10)
