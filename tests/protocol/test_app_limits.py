@@ -83,7 +83,7 @@ def test_a_reload_limits_what_is_there(start, open_folder):
         until(lambda: int(client.stats(b"limits").get("scan:ceiling_evictions", 0)) > SCAN / 2, "evictions")
         until(lambda: int(client.stats(b"limits")["scan:dram_bytes"]) <= 1 << 20, "the ceiling")
         assert client.stats(b"limits")["counted"] == "1"
-        assert client.stats(b"settings")["app_limit"] == "scan:dram=-1m"
+        until(lambda: client.stats(b"settings")["app_limit"] == "scan:dram=-1m", "the setting")
         assert client.get(b"shop:1")
         reload("app-limit = scan:dram=1g-\n")  # more than there is: all stays as it was
         reload("app-limit = shop:dram=1m-2m\n")
@@ -96,7 +96,7 @@ def test_a_reload_limits_what_is_there(start, open_folder):
         assert int(client.stats()["curr_items"]) > SCAN
         reload("")
         until(lambda: client.stats(b"limits")["applications"] == "0", "the end of limits")
-        assert client.stats(b"settings")["app_limit"] == "NULL"
+        until(lambda: client.stats(b"settings")["app_limit"] == "NULL", "the setting")
 
 
 def test_after_a_restart_accounts_are_whole(start, open_folder):

@@ -8,7 +8,7 @@ SHAPES = ((1024, 1), (256, 4), (64, 16), (96, 64), (96, 4))
 WRONG = 5  # times as many keys as expected, and as few: objects of 60 B and of 1500 B where 300 B were expected
 
 
-@study("chain", "records of the frugal index's chain: bit-sliced Bloom filters (BloomStore) beside fingerprints", plain=True)
+@study("chain", "records of the frugal index's chain: bit-sliced Bloom filters, fingerprints", plain=True)
 def chain(s):
     """Flash is not there: a column that matches in vain would be a read."""
     s.describe("A partition's record of the chain, in two forms of as many bytes",

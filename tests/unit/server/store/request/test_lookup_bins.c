@@ -78,7 +78,7 @@ static void keys_that_were_never_set_cost_few_reads(void **state)
 {
 	struct harness *h = *state;
 	uint64_t reads;
-	char key[16];
+	char key[24];
 
 	set_on_flash(h, "key", "value");
 	reads = ctr_sum(CTR_flash_reads);
