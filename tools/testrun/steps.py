@@ -69,6 +69,7 @@ REST = [
         Step("model-asan", lambda: suites.model("asan"), [("asan", "model")]),
         Step("model-tsan", lambda: suites.model("tsan"), [("tsan", "model")]),
         Step("arm64", lambda: suites.arm64("user")),
+        Step("package-trixie", lambda: suites.other_package("trixie")),
     ],
     [
         Step("stale-all", suites.stale, [("debug", "stale")]),
@@ -81,7 +82,6 @@ REST = [
         Step("protocol-long", lambda: suites.protocol("release", "--long"), [("release", "all")]),
         Step("protocol-asan", protocol_asan, [("asan", "all")]),
         Step("clients-asan", lambda: suites.clients("asan", "--place", "dram"), [("asan", "all")]),
-        Step("package-trixie", lambda: suites.other_package("trixie")),
     ],
 ]
 # In no set: they take too long, or need what not every machine can reach. Whoever wants one names it.
