@@ -343,7 +343,8 @@ static void commands_while_planned(struct harness *h)
 	land_all(in_hook); /* the place may have to be reclaimed yet */
 }
 
-/* Will the next segment take the place of another one, or that one's slots? One of the chain may follow. */
+/* Will the next segment take the place of another one, or that one's slots? With the frugal index also its memory; and a
+   segment of the chain may follow. */
 static bool may_reclaim(struct store *store)
 {
 	struct fidx_status status;
@@ -351,7 +352,7 @@ static bool may_reclaim(struct store *store)
 	uint32_t segment;
 
 	fidx_get_status(store->index, &status);
-	return store->frugal_config.share < 1 || seg_next(store->segments, &segment, &state) != FS_OK ||
+	return store->frugal || seg_next(store->segments, &segment, &state) != FS_OK ||
 	       state != SEG_FREE ||
 	       status.used + store->segment_bytes / (2 * SEG_RECORD_HEADER) > status.slots * 9 / 10;
 }
