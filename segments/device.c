@@ -416,3 +416,19 @@ int dev_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
 	dev_read_faults(buffer, bytes, &result);
 	return (int)result;
 }
+
+uint32_t dev_read_what_can_be(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset)
+{
+	uint8_t *page = buffer;
+	uint32_t unreadable = 0;
+
+	if (dev_read(dev, buffer, bytes, offset) == 0)
+		return 0;
+	for (uint64_t at = 0; at < bytes; at += SEG_PAGE) {
+		if (dev_read(dev, page + at, SEG_PAGE, offset + at) == 0)
+			continue;
+		memset(page + at, 0, SEG_PAGE);
+		unreadable++;
+	}
+	return unreadable;
+}

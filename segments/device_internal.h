@@ -116,6 +116,9 @@ FS_MUST_CHECK bool super_foreign(const uint8_t *start);
 
 /* Reads, counts the bytes, and has the fault points of reads. Returns 0 or a negative errno. Any thread; blocks. */
 FS_MUST_CHECK int dev_read(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset);
+/* Reads the same page by page where it can't be read at once. Pages that can't be read become zeros, which no reader takes for a
+   record: the other records are saved. Returns how many such pages there are. */
+uint32_t dev_read_what_can_be(struct dev *dev, void *buffer, uint64_t bytes, uint64_t offset);
 /* Applies the fault points of reads to a finished read of *result bytes or errno: `bytes` from first on are those that
    the caller wants. */
 void dev_read_faults(uint8_t *first, uint64_t bytes, int64_t *result);

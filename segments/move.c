@@ -226,21 +226,15 @@ static bool choose_segment(struct segments *seg, bool paced)
 	return true;
 }
 
-/* What can't be read becomes zeros, which no reader takes for a record: the other records of the segment are saved. */
 static void read_piece(struct segments *seg, uint64_t bytes)
 {
 	struct seg_move *move = seg->move;
-	uint64_t from = seg_offset(seg, move->segment) + move->offset;
+	uint32_t unreadable =
+		dev_read_what_can_be(seg->device, move->piece, bytes, seg_offset(seg, move->segment) + move->offset);
 
-	if (dev_read(seg->device, move->piece, bytes, from) == 0)
-		return;
-	for (uint64_t at = 0; at < bytes; at += SEG_PAGE) {
-		if (dev_read(seg->device, move->piece + at, SEG_PAGE, from + at) == 0)
-			continue;
-		memset(move->piece + at, 0, SEG_PAGE);
-		move->unreadable++;
+	move->unreadable += unreadable;
+	if (unreadable > 0)
 		atomic_store_explicit(&seg_live_at(seg, move->segment)->partial, true, memory_order_relaxed);
-	}
 }
 
 /* 0 or a negative errno of the new device. */

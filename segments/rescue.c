@@ -2,7 +2,6 @@
 #include "segments/rescue.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
@@ -169,21 +168,6 @@ static void swap_homes(struct segments *seg, struct seg_rescued *out)
 
 /* ---- copying --------------------------------------------------------------------------------- */
 
-static void read_piece(struct segments *seg, uint64_t bytes)
-{
-	struct seg_rescue *rescue = seg->rescue;
-	uint64_t from = seg_offset(seg, rescue->segment) + rescue->offset;
-
-	if (dev_read(seg->device, rescue->piece, bytes, from) == 0)
-		return;
-	for (uint64_t at = 0; at < bytes; at += SEG_PAGE) {
-		if (dev_read(seg->device, rescue->piece + at, SEG_PAGE, from + at) == 0)
-			continue;
-		memset(rescue->piece + at, 0, SEG_PAGE);
-		rescue->unreadable++;
-	}
-}
-
 /* 0 or a negative errno of the write. */
 static int copy_piece(struct segments *seg, uint64_t *written)
 {
@@ -193,7 +177,8 @@ static int copy_piece(struct segments *seg, uint64_t *written)
 	int error;
 
 	device_asked(seg);
-	read_piece(seg, bytes);
+	rescue->unreadable += dev_read_what_can_be(seg->device, rescue->piece, bytes,
+						   seg_offset(seg, rescue->segment) + rescue->offset);
 	error = seg->device->ops->write(seg->device, rescue->piece, bytes, to);
 	if (error == 0)
 		error = seg->device->ops->settle(seg->device, to, bytes);

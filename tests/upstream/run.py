@@ -194,7 +194,16 @@ def main():
             results = []
             for name, outcome in running.items():
                 results.append(Result(name, *outcome.result(), listed.get(name, [])))
-                results[-1].tell()
+                if not results[-1].wrong:
+                    results[-1].tell()
+        # These tests wait for seconds by the clock, and count what has been done by then: on a machine that is busy with the others
+        # some take longer. A file that fails has a second try, alone.
+        for number, first in enumerate(results):
+            if first.wrong:
+                print(f"TRIED AGAIN {first.name}: {'; '.join(first.wrong)}", flush=True)
+                again = run_file(folder / "tree", first.name, arguments.theirs, listed.get(first.name, []))
+                results[number] = Result(first.name, *again, listed.get(first.name, []))
+                results[number].tell()
     for name in not_run:
         print(f"SKIP {name}: " + "; ".join(f"{entry}: {intended.INTENDED[entry].reason}" for entry, _ in listed[name]))
     print(f"{len(results)} files, {sum(result.passed for result in results)} passed, {sum(len(result.wrong) for result in results)} failed, "

@@ -352,8 +352,7 @@ static bool may_reclaim(struct store *store)
 	uint32_t segment;
 
 	fidx_get_status(store->index, &status);
-	return store->frugal || seg_next(store->segments, &segment, &state) != FS_OK ||
-	       state != SEG_FREE ||
+	return store->frugal || seg_next(store->segments, &segment, &state) != FS_OK || state != SEG_FREE ||
 	       status.used + store->segment_bytes / (2 * SEG_RECORD_HEADER) > status.slots * 9 / 10;
 }
 
