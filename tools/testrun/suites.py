@@ -134,7 +134,10 @@ def frugal():
     with Reports(name) as env:
         # A few large objects among small ones wait for a segment of their own, and may be evicted before. There is no journal
         # in this mode.
-        pytest(name, files[0], PROTOCOL_SECONDS, CPUS + 1, "--dist", "loadfile", "-k", "not (test_meta_place and large) and not journal", *files[1:],
+        # An object on flash may be lost in it, when a chain is replaced or kills have no room: who met a miss in place of a value
+        # tries again.
+        pytest(name, files[0], PROTOCOL_SECONDS, CPUS + 1, "--dist", "loadfile", "--only-rerun", r"assert \[\] == \[",
+               "-k", "not (test_meta_place and large) and not journal", *files[1:],
                env=dict(env, FLASHIELD_BIN=program("release"), FLASHIELD_FLAGS="--index=frugal"))
 
 

@@ -127,6 +127,8 @@ FRUGAL = ("test_random", "test_threads", "test_store", "test_power", "report/tes
 
 def frugal():
     """Small objects without slots (--index=frugal)."""
+    if not built("debug"):
+        say("   what did build is run")
     programs = [name for name in programs_of("debug", "too") if name.endswith(tuple(f"server/store/{test}" for test in FRUGAL))]
     say(f"-- {len(programs)} unit test programs with the frugal index")
     for name in programs:
