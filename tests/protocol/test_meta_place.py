@@ -221,6 +221,7 @@ def test_set_compares(placed):
 
 def test_set_of_something_older(placed):
     """C and I: what was made of an older version is stored, as stale."""
+    assert placed.client.ask(b"ms first 1\r\n1\r\n").rstrip() == b"HD"     # it takes id 1, which is then older than any other
     key = placed.put(PLAIN)
     assert ask(placed, b"ms %b 3 C1 I", key, b"old") == [b"HD"]
     assert value(placed, b"mg %b v", key) == ([b"X", b"W"], b"old")
