@@ -21,7 +21,7 @@ import net.spy.memcached.transcoders.SerializingTranscoder;
 /** spymemcached: UseSpymemcached HOST:PORT [--binary] [--user=U --password=P] */
 public final class UseSpymemcached {
 	private static MemcachedClient connect(List<String> words, boolean binary) throws Exception {
-		ConnectionFactoryBuilder builder = new ConnectionFactoryBuilder().setOpTimeout(20_000)
+		ConnectionFactoryBuilder builder = new ConnectionFactoryBuilder().setOpTimeout(60_000)
 			.setProtocol(binary ? Protocol.BINARY : Protocol.TEXT).setMaxReconnectDelay(1);
 		String user = null, password = null;
 		for (String word : words) {
