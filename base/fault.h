@@ -50,6 +50,7 @@
 	FAULT(killed_in_save, "SIGKILL when the clean mark is written and the region is still valid") \
 	FAULT(killed_in_table, "SIGKILL when a table of the index has memory and is not live, or not live any more") \
 	FAULT(killed_in_take_over, "SIGKILL at each step of a start, from the judged state to the repaired one") \
+	FAULT(limits_memory, "an application that is new to --app-limit gets no memory") \
 	FAULT(memory_alloc, "an allocation returns NULL; those that may not fail don't ask") \
 	FAULT(memory_map, "address space is refused") \
 	FAULT(net_accept, "accept4() fails with EMFILE") \

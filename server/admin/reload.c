@@ -30,7 +30,8 @@ struct reload {
 	char **argv;
 	struct conf applied; /* as last read; its texts belong to server->conf, except for app_limit */
 	struct lock lock; /* a leaf; covers app_limit against reload_show */
-	char *app_limit; /* the text in force, of mem_must_zalloc; NULL: none */
+	char *app_limit; /* the text in force, on the heap; NULL: none */
+	char *new_app_limit; /* the same of the one that is being taken */
 	_Atomic int verbose;
 	unsigned changes; /* found by the reading under way */
 	char trouble[512]; /* of the last reading; "": none */
@@ -49,13 +50,14 @@ static char *copy_text(const char *text)
 	return copy;
 }
 
-/* Makes a copy of the text the one in force. */
-static void keep_app_limit(struct reload *reload, const char *text)
+/* Makes the new text the one in force, and frees the old one. */
+static void keep_app_limit(struct reload *reload)
 {
-	char *copy = copy_text(text), *old = reload->app_limit;
+	char *old = reload->app_limit;
 
 	lock_acquire(&reload->lock);
-	reload->app_limit = reload->applied.app_limit = copy;
+	reload->app_limit = reload->applied.app_limit = reload->new_app_limit;
+	reload->new_app_limit = NULL;
 	lock_release(&reload->lock);
 	mem_free(old);
 }
@@ -69,7 +71,8 @@ struct reload *reload_create(const struct server *server, int argc, char **argv)
 	reload->argv = argv;
 	reload->applied = *server->conf;
 	lock_init(&reload->lock, LOCK_LEAF);
-	keep_app_limit(reload, server->conf->app_limit);
+	reload->new_app_limit = copy_text(server->conf->app_limit);
+	keep_app_limit(reload);
 	atomic_init(&reload->verbose, server->conf->verbose);
 	if (server->conf->config_path && access(server->conf->config_path, R_OK) != 0)
 		log_warn("SIGHUP will not read %s again: %m", server->conf->config_path);
@@ -145,9 +148,9 @@ static void take_verbose(struct reload *reload)
 	log_set_level(conf_log_level(reload->fresh));
 }
 
-static bool take_memory_limit(struct reload *reload)
+static int take_memory_limit(struct reload *reload)
 {
-	return store_set_memory_limit(reload->server->store, reload->fresh->memory_limit_bytes) == FS_OK;
+	return store_set_memory_limit(reload->server->store, reload->fresh->memory_limit_bytes);
 }
 
 static void take_write_limit(struct reload *reload)
@@ -156,14 +159,28 @@ static void take_write_limit(struct reload *reload)
 	reload->tuning.flash_write_dwpd = units_rate_dwpd(reload->fresh->flash_write_limit);
 }
 
-/* conf_reload has judged the text. False: there were so many names since the start that the store has no room for more. */
-static bool take_app_limits(struct reload *reload)
+/* conf_reload has judged the text. FS_ERANGE: there were so many names since the start that the store has no room for more. */
+static int take_app_limits(struct reload *reload)
 {
+	const char *text = reload->fresh->app_limit;
 	char why[APP_LIMITS_WHY_BYTES];
 	struct app_limits limits;
+	int result = app_limits_parse(text, reload->server->conf->app_delimiter, &limits, why);
 
-	return app_limits_parse(reload->fresh->app_limit, reload->server->conf->app_delimiter, &limits, why) == FS_OK &&
-	       store_set_limits(reload->server->store, &limits) == FS_OK;
+	if (result != FS_OK)
+		return result;
+	if (text) {
+		reload->new_app_limit = mem_alloc(strlen(text) + 1);
+		if (!reload->new_app_limit)
+			return FS_ENOMEM;
+		memcpy(reload->new_app_limit, text, strlen(text) + 1);
+	}
+	result = store_set_limits(reload->server->store, &limits);
+	if (result != FS_OK) {
+		mem_free(reload->new_app_limit);
+		reload->new_app_limit = NULL;
+	}
+	return result;
 }
 
 static void take_slow_log(const struct reload *reload)
@@ -178,8 +195,8 @@ static bool option_is(const struct conf_option *option, size_t offset)
 	return option->offset == offset;
 }
 
-/* Puts an option's new value into effect. False: that needs a restart. */
-static bool take_option(struct reload *reload, const struct conf_option *option)
+/* Puts an option's new value into effect. After an error the old one is in force; FS_ERANGE: the new one needs a restart. */
+static int take_option(struct reload *reload, const struct conf_option *option)
 {
 	const struct conf *fresh = reload->fresh;
 
@@ -208,8 +225,8 @@ static bool take_option(struct reload *reload, const struct conf_option *option)
 		 option_is(option, offsetof(struct conf, slow_log_keys)))
 		take_slow_log(reload);
 	else
-		return false;
-	return true;
+		return FS_ERANGE;
+	return FS_OK;
 }
 
 static const char *shown_value(const char *value)
@@ -217,30 +234,47 @@ static const char *shown_value(const char *value)
 	return *value ? value : "none";
 }
 
+/* Keeps what was taken as the value that the next reading compares with. */
+static void keep_option(struct reload *reload, const struct conf_option *option)
+{
+	if (option_is(option, offsetof(struct conf, app_limit)))
+		keep_app_limit(reload); /* frees the text of before */
+	else
+		conf_adopt(&reload->applied, reload->fresh, option);
+}
+
+static void tell_failed(struct reload *reload, const char *name, const char *reason)
+{
+	char what[128];
+
+	snprintf(what, sizeof(what), "%s stays as it was", name);
+	log_event(LOG_LEVEL_WARN, "reload_failed", LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("REASON", reason)),
+		  "%s: %s", what, reason);
+	keep_trouble(reload, what, reason);
+}
+
 static void on_change(void *context, const struct conf_change *change)
 {
 	struct reload *reload = context;
 	const char *name = change->option->name, *before = shown_value(change->before),
 		   *after = shown_value(change->after);
+	int result = change->reloadable ? take_option(reload, change->option) : FS_ERANGE;
 
 	reload->changes++;
-	if (change->reloadable && take_option(reload, change->option)) {
+	if (result == FS_OK) {
 		log_event(LOG_LEVEL_NOTICE, "reload",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
 			  "%s: %s -> %s", name, before, after);
-		if (option_is(change->option, offsetof(struct conf, app_limit)))
-			keep_app_limit(reload, reload->fresh->app_limit); /* frees the text of before */
-		else
-			conf_adopt(&reload->applied, reload->fresh, change->option);
-	} else if (change->reloadable) {
-		log_event(LOG_LEVEL_WARN, "restart_needed",
-			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
-			  "%s: %s -> %s is too far from the value at the start, and needs a restart", name, before,
-			  after);
+		keep_option(reload, change->option);
+	} else if (result != FS_ERANGE) {
+		tell_failed(reload, name, fs_strerror(result));
 	} else {
 		log_event(LOG_LEVEL_WARN, "restart_needed",
 			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
-			  "%s: %s -> %s needs a restart", name, before, after);
+			  change->reloadable
+				  ? "%s: %s -> %s is too far from the value at the start, and needs a restart"
+				  : "%s: %s -> %s needs a restart",
+			  name, before, after);
 	}
 }
 

@@ -59,8 +59,9 @@ struct store_limited {
 /*
  * Sets all limits; those of names that aren't among them end. Objects that are in DRAM already are counted by the keeper, in
  * the background: until it is done (store_limits_are_counted), accounts of new names are too low. FS_OK; FS_ERANGE: with
- * these there would be more than STORE_LIMITED_MOST names since the start, and nothing has changed; FS_EINVAL: the store
- * has a frugal index, with which there are no limits. The ranges are not checked. limits may be dropped. Aborts when memory is out.
+ * these there would be more than STORE_LIMITED_MOST names since the start; FS_ENOMEM: memory for new names is out; FS_EINVAL:
+ * the store has a frugal index, with which there are no limits. After an error all limits are as before. The ranges are not
+ * checked. limits may be dropped.
  */
 FS_MUST_CHECK int store_set_limits(struct store *store, const struct app_limits *limits);
 /* Fills out with the n-th application, in the order in which they got limits. False: there are no more. */

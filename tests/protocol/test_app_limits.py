@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--app-limit: an application that scans can't push another one out, in memory or on flash, and what operators see of it."""
+import os
 import signal
 
 import pytest
@@ -97,6 +98,31 @@ def test_a_reload_limits_what_is_there(start, open_folder):
         reload("")
         until(lambda: client.stats(b"limits")["applications"] == "0", "the end of limits")
         until(lambda: client.stats(b"settings")["app_limit"] == "NULL", "the setting")
+
+
+def test_a_reload_without_memory_keeps_what_there_is(start, open_folder):
+    """It fails with its reason, and the limits of before hold, in the settings too; the next one is taken."""
+    path, log = open_folder / "conf", open_folder / "log"
+    path.write_text("app-limit = shop:dram=1m-\n")
+    path.chmod(0o644)
+    with log.open("w") as stderr:  # the second name that is new gets no memory
+        daemon = start("--config", str(path), "-m", "64", stderr=stderr,
+                       environment=dict(os.environ, FLASHIELD_FAULTS="limits_memory=after:2"))
+
+    def reload(text, line):
+        path.write_text(text)
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: line in log.read_text(), repr(line))
+
+    with daemon.client() as client:
+        before = client.stats(b"limits")
+        reload("app-limit = shop:dram=-2m,scan:dram=-1m,third:write=0\n", "app-limit stays as it was: out of memory")
+        assert client.stats(b"limits") == before
+        assert client.stats(b"settings")["app_limit"] == "shop:dram=1m-"
+        client.set(b"scan:1", VALUE)
+        reload("app-limit = scan:dram=-1m\n", "app-limit: shop:dram=1m- -> scan:dram=-1m")
+        until(lambda: client.stats(b"limits")["counted"] == "1", "the account")
+        assert client.stats(b"limits")["scan:dram_items"] == "1"
 
 
 def test_after_a_restart_accounts_are_whole(start, open_folder):

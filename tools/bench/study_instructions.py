@@ -28,8 +28,13 @@ CASES = {
     "set, 16 pipelined": {"kind": "set", "pipeline": 16}, "set, 50 connections": {"kind": "set", "connections": 50}}
 FLASH_CASES = {"flash hit, one at a time": {"kind": "get"}, "flash hit, 16 pipelined": {"kind": "get", "pipeline": 16},
                "flash hit, copied, 16 pipelined": {"kind": "get", "pipeline": 16}}
+# memcached has no limits. Keys are of the application "bench", which stays below its ceiling.
+LIMITED_CASES = {"set, 16 pipelined, others limited": {"kind": "set", "pipeline": 16},
+                 "set, 16 pipelined, limited": {"kind": "set", "pipeline": 16}}
 # The copies' share is so small that nearly each hit makes a copy and drops one.
-EXTRA = {"flash hit, copied, 16 pipelined": ["--promote=lru", "--promote-share=0.01"]}
+EXTRA = {"flash hit, copied, 16 pipelined": ["--promote=lru", "--promote-share=0.01"],
+         "set, 16 pipelined, others limited": ["--app-limit", "other:dram=1m-32m,write=1m"],
+         "set, 16 pipelined, limited": ["--app-limit", "bench:dram=1m-32m,write=1m"]}
 COLUMNS = {FLASHIELD: "flashield_instructions", MEMCACHED: "memcached_instructions"}
 
 NAMED = ("fn=", "cfn=", "ob=", "cob=")
@@ -125,7 +130,7 @@ def counted_run(s, kind, case, operations, flash, extra=()):
         wrapper = ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", *wrapper]
     # The memory is so small that a load pushes objects out of it in a few seconds, in spite of valgrind.
     spec = {"memory_mb": 16, "flash_bytes": 64 * MIB, "extra": [*OURS, "--segment-size", "256k", *extra]} if flash else {
-        "memory_mb": 64}
+        "memory_mb": 64, "extra": extra}
     keys = FLASH_KEYS if flash else 10000
     try:
         with s.serving(kind, max_connections=CONNECTIONS, wrapper=wrapper, **spec) as server:
@@ -189,6 +194,9 @@ def instructions(s):
             measure(s, name, case, MEMCACHED, operations)
             ours, theirs = (s.median(name, column) for column in COLUMNS.values())
             s.add(name, instructions_ratio=ours / theirs)
+    for name, case in LIMITED_CASES.items():
+        s.progress(f"instructions: {name}")
+        measure(s, name, case, FLASHIELD, operations)
     for name, case in FLASH_CASES.items():
         for number in s.rounds(name):  # only flash hits depend on timing, so that more than one round tells more
             measure(s, name, case, FLASHIELD, operations, number)

@@ -31,21 +31,32 @@ static void ceiling_evict(struct store_context *context, const struct limited *a
 		(void)evict_limited(context, bytes - freed, OWN_VISITS, EVICT_ALL, &whose, true);
 }
 
-bool ceiling_make_room(struct store_context *context, const char *key, size_t key_length, uint64_t cost)
+/* Makes room for so many bytes, which the application lacks. Apart, so that a set that finds room saves no registers. */
+static __attribute__((noinline)) bool ceiling_make(struct store_context *context, const struct limited *app,
+						   uint64_t cost)
 {
-	const struct limited *app = limits_find(store_limits(context->store), key, key_length);
-	uint64_t ceiling, missing, more;
+	uint64_t ceiling = atomic_load_explicit(&app->ceiling, memory_order_relaxed), bytes = limited_bytes(app), more;
 
-	if (!app || !limited_exceeds(app, cost))
-		return true;
-	ceiling = atomic_load_explicit(&app->ceiling, memory_order_relaxed);
 	if (cost > ceiling)
 		return false;
-	missing = limited_bytes(app) + cost - ceiling;
+	if (bytes + cost <= ceiling) /* others have made it meanwhile */
+		return true;
 	more = ceiling / EXTRA_SHARE < EXTRA_BYTES ? ceiling / EXTRA_SHARE : EXTRA_BYTES;
 	/* A set pays for itself and a little more: a ceiling may be far below the account after a reload. */
-	ceiling_evict(context, app, missing < 2 * cost ? missing : 2 * cost, more);
+	bytes = bytes + cost - ceiling;
+	ceiling_evict(context, app, bytes < 2 * cost ? bytes : 2 * cost, more);
 	return true;
+}
+
+bool ceiling_make_room(struct store_context *context, const char *key, size_t key_length, uint64_t cost)
+{
+	const struct limits *limits = store_limits(context->store);
+	const struct limited *app;
+
+	if (!atomic_load_explicit(&limits->ceilings, memory_order_relaxed))
+		return true;
+	app = limits_find(limits, key, key_length);
+	return !app || !limited_exceeds(app, cost) || ceiling_make(context, app, cost);
 }
 
 /* What is above ceilings goes in whole steps, as others don't want for memory meanwhile. Candidates for flash are spared

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/store/dram/limits.h"
 
+#include "base/fault.h"
+
 #define FLOORS_MOST(budget) ((budget) / 8 * 7) /* of what items may cost */
 #define FLASH_FLOORS_MOST(capacity) ((capacity) / 4 * 3) /* of the flash: the rest is rewritten for others */
 #define HOLD_MS 1000u
@@ -11,74 +13,95 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Names come from the operator, so nobody can choose collisions. Ends and length differ in nearly all sets of names. */
-static inline uint32_t limits_hash(const char *name, size_t length)
+struct limited *limits_find_long(const struct limits *limits, const char *key, size_t key_length)
 {
-	uint64_t first = 0, last = 0;
-
-	if (length >= 8) {
-		memcpy(&first, name, 8);
-		memcpy(&last, name + length - 8, 8);
-	} else if (length >= 4) {
-		memcpy(&first, name, 4);
-		memcpy(&last, name + length - 4, 4);
-	} else {
-		for (size_t i = 0; i < length; i++)
-			first = first << 8 | (unsigned char)name[i];
-	}
-	return (uint32_t)(((first * 0x9e3779b97f4a7c15ull ^ last) + length) * 0xd6e8feb86659fd93ull >>
-			  (64 - LIMITS_SLOT_BITS));
-}
-
-/* Returns the name's application; or NULL, with the empty slot where the search has ended. */
-static inline struct limited *limits_seek(const struct limits *limits, const char *name, size_t length, uint32_t *slot)
-{
-	for (*slot = limits_hash(name, length);; *slot = (*slot + 1) % LIMITS_SLOTS) {
-		struct limited *app = atomic_load_explicit(&limits->slot[*slot], memory_order_acquire);
-
-		if (!app || (app->name_length == length && memcmp(app->name, name, length) == 0))
-			return app;
-	}
-}
-
-struct limited *limits_find(const struct limits *limits, const char *key, size_t key_length)
-{
-	size_t most = atomic_load_explicit(&limits->longest, memory_order_relaxed) + 1u;
-	const char *end = memchr(key, limits->delimiter, key_length < most ? key_length : most);
+	const struct app_name name = app_name_of(key, key_length, limits->delimiters,
+						 atomic_load_explicit(&limits->longest, memory_order_relaxed));
 	uint32_t slot;
 
-	return end && end > key ? limits_seek(limits, key, (size_t)(end - key), &slot) : NULL;
+	return name.length > 0 ? limits_seek(limits, key, &name, &slot) : NULL;
 }
 
-/* The name is new, and there is room for it. Readers see it once all of it is there. */
-static struct limited *limits_add(struct limits *limits, const char *name, uint32_t slot)
+/* Writes the name with its delimiter, as keys begin. Returns its length with it. */
+static size_t limits_begin_key(const struct limits *limits, const char *name, char out[APP_LIMIT_NAME_MAX + 1])
 {
-	struct limited *app = mem_aligned(CACHE_LINE, sizeof(*app));
-	uint32_t count = atomic_load_explicit(&limits->count, memory_order_relaxed);
+	size_t length = strlen(name);
 
-	must(app && count < STORE_LIMITED_MOST);
+	must(length > 0 && length <= APP_LIMIT_NAME_MAX);
+	memcpy(out, name, length);
+	out[length] = (char)(limits->delimiters & 0xff);
+	return length + 1;
+}
+
+static struct limited *limits_named(const struct limits *limits, const char *text)
+{
+	char key[APP_LIMIT_NAME_MAX + 1];
+	size_t length = limits_begin_key(limits, text, key);
+	const struct app_name name = app_name_of(key, length, limits->delimiters, length);
+	uint32_t slot;
+
+	return limits_seek(limits, key, &name, &slot);
+}
+
+/* Returns an application that can't be found yet; NULL: memory is out. */
+static struct limited *limited_make(const struct limits *limits, const char *text)
+{
+	struct limited *app = fault_fires(FAULT_limits_memory) ? NULL : mem_aligned(CACHE_LINE, sizeof(*app));
+
+	if (!app)
+		return NULL;
 	memset(app, 0, sizeof(*app));
-	app->name_length = (uint8_t)strlen(name);
-	memcpy(app->name, name, app->name_length);
+	size_t length = limits_begin_key(limits, text, app->name);
+	const struct app_name name = app_name_of(app->name, length, limits->delimiters, length);
+	app->name_first = name.first;
+	app->name_last = name.last;
+	app->name_length = (uint8_t)name.length;
 	atomic_store(&app->ceiling, APP_LIMIT_NONE);
 	atomic_store(&app->flash_ceiling, APP_LIMIT_NONE);
 	atomic_store(&app->write, APP_LIMIT_NONE);
+	return app;
+}
+
+/* The name is new, and there is room for it. Readers see it once all of it is there. */
+static void limits_add(struct limits *limits, struct limited *app)
+{
+	const struct app_name name =
+		app_name_of(app->name, app->name_length + 1u, limits->delimiters, app->name_length);
+	uint32_t count = atomic_load_explicit(&limits->count, memory_order_relaxed), slot;
+
+	must(count < STORE_LIMITED_MOST && !limits_seek(limits, app->name, &name, &slot));
 	if (app->name_length > atomic_load_explicit(&limits->longest, memory_order_relaxed))
 		atomic_store(&limits->longest, app->name_length);
 	atomic_store_explicit(&limits->of[count], app, memory_order_release);
 	atomic_store_explicit(&limits->count, count + 1, memory_order_release);
 	atomic_store_explicit(&limits->slot[slot], app, memory_order_release);
-	return app;
 }
 
-static unsigned limits_count_new(const struct limits *limits, const struct app_limits *wanted)
+/* Adds the names that are new. FS_OK: *any tells whether there are some; FS_ERANGE and FS_ENOMEM: none was added. */
+static int limits_add_new(struct limits *limits, const struct app_limits *wanted, bool *any)
 {
-	unsigned new = 0;
-	uint32_t slot;
+	struct limited *new[APP_LIMITS_MOST];
+	unsigned count = 0;
+	int result = FS_OK;
 
-	for (unsigned i = 0; i < wanted->count; i++)
-		new += limits_seek(limits, wanted->of[i].name, strlen(wanted->of[i].name), &slot) == NULL;
-	return new;
+	for (unsigned i = 0; i < wanted->count && result == FS_OK; i++) {
+		if (limits_named(limits, wanted->of[i].name))
+			continue;
+		if (limits_names(limits) + count >= STORE_LIMITED_MOST)
+			result = FS_ERANGE;
+		else if (!(new[count] = limited_make(limits, wanted->of[i].name)))
+			result = FS_ENOMEM;
+		else
+			count++;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (result == FS_OK)
+			limits_add(limits, new[i]);
+		else
+			mem_free(new[i]);
+	}
+	*any = result == FS_OK && count > 0;
+	return result;
 }
 
 /* ---- setting --------------------------------------------------------------------------------- */
@@ -124,46 +147,49 @@ static uint64_t limits_burst(const struct store *store, uint64_t write)
 	return write * BURST_S > store->segment_bytes ? write * BURST_S : store->segment_bytes;
 }
 
-/* Sets all limits, of which the names fit in. True: there are new names. */
-static bool limits_set(struct store *store, struct limits *limits, const struct app_limits *wanted)
+/* Sets all limits, whose names are there. */
+static void limits_set(struct store *store, struct limits *limits, const struct app_limits *wanted)
 {
-	bool any_new = false, writes = false;
+	bool ceilings = false, writes = false;
 
 	for (uint32_t n = 0; n < limits_names(limits); n++)
 		if (!app_limits_have(wanted, limits_number(limits, n)))
 			limited_clear(limits_number(limits, n));
 	for (unsigned i = 0; i < wanted->count; i++) {
 		const struct app_limit *limit = &wanted->of[i];
-		uint32_t slot;
-		struct limited *app = limits_seek(limits, limit->name, strlen(limit->name), &slot);
 
-		any_new |= !app;
-		limited_set(app ? app : limits_add(limits, limit->name, slot), limit,
-			    limits_burst(store, limit->write));
+		limited_set(limits_named(limits, limit->name), limit, limits_burst(store, limit->write));
+		ceilings |= limit->dram_ceiling != APP_LIMIT_NONE;
 		writes |= limit->write != APP_LIMIT_NONE || limit->flash_ceiling != APP_LIMIT_NONE;
 	}
+	atomic_store(&limits->ceilings, ceilings);
 	atomic_store(&limits->writes, writes);
-	return any_new;
 }
 
+/* Returns limits without names; NULL: memory is out. */
 static struct limits *limits_make(const struct store *store)
 {
-	struct limits *limits = mem_must_zalloc(sizeof(*limits));
+	struct limits *limits = mem_zalloc(sizeof(*limits));
 
-	limits->delimiter = store->config.app_delimiter;
-	limits->tokens_at_ms = limits->held_ms = clk_now_ms(store->clock);
+	must(store->config.app_delimiter);
+	if (limits) {
+		limits->delimiters = APP_NAME_EACH_BYTE * (unsigned char)store->config.app_delimiter;
+		limits->tokens_at_ms = limits->held_ms = clk_now_ms(store->clock);
+	}
 	return limits;
 }
 
 void limits_init(struct store *store)
 {
 	const struct app_limits *wanted = store->config.limits;
+	bool any_new;
 
 	store->config.limits = NULL; /* the caller may drop it */
 	if (!wanted || wanted->count == 0)
 		return;
 	struct limits *limits = limits_make(store);
-	(void)limits_set(store, limits, wanted);
+	must(limits && limits_add_new(limits, wanted, &any_new) == FS_OK); /* without memory there is no start */
+	limits_set(store, limits, wanted);
 	atomic_store(&store->limits, limits);
 	limits_hold_floors(store, clk_now_ms(store->clock), true);
 }
@@ -184,22 +210,26 @@ void limits_fini(struct store *store)
 
 int store_set_limits(struct store *store, const struct app_limits *wanted)
 {
-	struct limits *limits = store_limits(store);
+	struct limits *limits = store_limits(store), *made = NULL;
+	bool any_new;
+	int result;
 
 	if (!limits && wanted->count == 0)
 		return FS_OK;
 	if (store->frugal)
 		return FS_EINVAL; /* ITEM_LIMITED has another meaning there */
-	if (limits && limits_names(limits) + limits_count_new(limits, wanted) > STORE_LIMITED_MOST)
-		return FS_ERANGE;
-	if (!limits) {
-		limits = limits_make(store);
-		(void)limits_set(store, limits, wanted);
-		atomic_store(&limits->walks_asked, 1);
-		atomic_store_explicit(&store->limits, limits, memory_order_release);
-	} else if (limits_set(store, limits, wanted)) {
-		atomic_fetch_add(&limits->walks_asked, 1);
+	if (!limits)
+		limits = made = limits_make(store);
+	result = limits ? limits_add_new(limits, wanted, &any_new) : FS_ENOMEM;
+	if (result != FS_OK) {
+		mem_free(made);
+		return result;
 	}
+	limits_set(store, limits, wanted);
+	if (any_new)
+		atomic_fetch_add(&limits->walks_asked, 1);
+	if (made)
+		atomic_store_explicit(&store->limits, made, memory_order_release);
 	limits_hold_floors(store, clk_now_ms(store->clock), true);
 	store->wake(store);
 	return FS_OK;
@@ -233,16 +263,15 @@ void limits_unlink(struct limits *limits, struct item *item)
 	limited_add(app, -(int64_t)item_cost(item), -1);
 }
 
-void limits_replace(struct limits *limits, struct item *old, struct item *new)
+void limits_account_change(struct limits *limits, const struct item *old, const struct item *new)
 {
-	struct limited *app = limits_of(limits, new);
 	int64_t more = (int64_t)item_cost(new) - (int64_t)item_cost(old);
 
-	must(old->state & ITEM_LIMITED && app);
-	old->state &= (uint8_t)~ITEM_LIMITED;
-	new->state |= ITEM_LIMITED;
-	if (more != 0)
-		atomic_fetch_add_explicit(&app->bytes, more, memory_order_relaxed);
+	if (more == 0)
+		return;
+	struct limited *app = limits_of(limits, new);
+	must(app); /* names stay */
+	atomic_fetch_add_explicit(&app->bytes, more, memory_order_relaxed);
 }
 
 bool limits_any_exceeds(const struct limits *limits)
@@ -336,7 +365,7 @@ bool limits_count_step(struct store *store)
 	struct limits *limits = store_limits(store);
 	unsigned met = 0;
 
-	if (!limits || atomic_load(&limits->walks_asked) == atomic_load(&limits->walks_done))
+	if (!limits || limits_are_counted(limits))
 		return false;
 	if (limits->walk == 0) {
 		limits->walk = atomic_load(&limits->walks_asked);
@@ -485,5 +514,5 @@ bool store_limits_are_counted(const struct store *store)
 {
 	const struct limits *limits = store_limits(store);
 
-	return !limits || atomic_load(&limits->walks_asked) == atomic_load(&limits->walks_done);
+	return !limits || limits_are_counted(limits);
 }

@@ -16,22 +16,30 @@
 #define FS_STORE_DRAM_LIMITS_H
 
 #include "conf/app_limits.h"
+#include "server/store/dram/app_name.h"
 #include "server/store/dram/dram.h"
 
 #define LIMITS_SLOT_BITS 9u
 #define LIMITS_SLOTS (1u << LIMITS_SLOT_BITS) /* twice the names, so that each search ends */
 
-/* An application that has limits, or had some. Alone in its cache lines, because its account changes often. */
+/* An application that has limits, or had some. The lines that each set looks at are apart from those that change often. */
 struct limited {
 	/* Its account; any thread, under the item's stripe: */
 	_Alignas(CACHE_LINE) _Atomic int64_t bytes;
 	_Atomic int64_t items;
-	/* Limits; written by store_set_limits, floor_held by the keeper too: */
+	/* Limits; written by store_set_limits, floor_held and flash_floor_held by the keeper too; read by any thread: */
 	_Alignas(CACHE_LINE) _Atomic uint64_t floor_held; /* as far as memory allows the floor */
-	_Atomic uint64_t floor, ceiling; /* 0 and APP_LIMIT_NONE: none */
-	_Atomic uint64_t flash_floor_held, flash_floor, flash_ceiling; /* the same of bytes on flash */
+	_Atomic uint64_t ceiling; /* APP_LIMIT_NONE: none */
+	_Atomic uint64_t flash_floor_held, flash_ceiling; /* the same of bytes on flash */
 	_Atomic uint64_t write; /* bytes per second; APP_LIMIT_NONE: none */
+	/* Constant once it can be found: */
+	uint64_t name_first, name_last; /* as in struct app_name */
+	uint8_t name_length;
+	char name[APP_LIMIT_NAME_MAX + 1]; /* with the delimiter behind it */
+	_Atomic uint64_t floor, flash_floor; /* 0: none */
 	_Atomic bool active; /* it has limits now */
+	/* Sums since the start; any thread: */
+	_Alignas(CACHE_LINE) _Atomic uint64_t ceiling_evictions, floor_evictions, write_bytes, write_refusals;
 	/* The bucket: written by the cleaner, read by any thread. */
 	_Atomic int64_t tokens; /* bytes that may be written; below 0: written ahead */
 	/* What it has on flash (cleaner/flash_limits.c); written by the cleaner: */
@@ -43,20 +51,17 @@ struct limited {
 		flash_kept; /* bytes of records that reclaims took back into DRAM, and that are still to be written; estimated */
 	uint64_t flash_from; /* segments from this sequence on are counted */
 	uint32_t *on_flash; /* bytes of records that were committed, by segment; NULL: none yet */
-	/* Sums since the start; any thread: */
-	_Atomic uint64_t ceiling_evictions, floor_evictions, write_bytes, write_refusals;
-	/* Constant once it can be found: */
-	uint8_t name_length;
-	char name[APP_LIMIT_NAME_MAX];
 };
 
 struct limits {
-	char delimiter; /* constant, like nothing below */
+	uint64_t delimiters; /* eight of them; constant, like nothing below */
+	/* Written by store_set_limits, read by any thread: */
 	_Atomic uint32_t count;
 	_Atomic uint8_t longest; /* name */
+	_Atomic bool ceilings; /* some application has a ceiling of memory now */
 	_Atomic bool writes; /* some application has a limit on writes or a ceiling on flash now */
 	struct limited *_Atomic of[STORE_LIMITED_MOST]; /* by number */
-	struct limited *_Atomic slot[LIMITS_SLOTS]; /* by limits_hash; NULL: empty */
+	struct limited *_Atomic slot[LIMITS_SLOTS]; /* by the name's hash; NULL: empty */
 	_Atomic uint32_t walks_asked, walks_done; /* numbers of the last walk asked for (store_set_limits), and made */
 	/* The keeper's: */
 	uint32_t walk; /* number of the walk under way; 0: none is */
@@ -91,8 +96,52 @@ static inline struct limited *limits_number(const struct limits *limits, uint32_
 	return atomic_load_explicit(&limits->of[n], memory_order_acquire);
 }
 
-/* Returns the application of a key if it has limits, or had some; else NULL. Any thread, no lock. */
-struct limited *limits_find(const struct limits *limits, const char *key, size_t key_length);
+/* Returns where the search for a name begins. */
+static inline uint32_t limits_slot(const struct app_name *name)
+{
+	return (uint32_t)(name->hash >> (64 - LIMITS_SLOT_BITS));
+}
+
+/* Is this the name that text begins with the application's? */
+static inline bool limited_has_name(const struct limited *app, const struct app_name *name, const char *text)
+{
+	if (app->name_first != name->first)
+		return false;
+	/* A word with a delimiter is all of a name, and no other's first word is equal to it. */
+	return name->length < APP_NAME_WORD || (app->name_last == name->last && app->name_length == name->length &&
+						app_name_same_middle(name->length, app->name, text));
+}
+
+/* Returns the application of the name, which text begins with; or NULL, with the empty slot where the search has ended. */
+static inline struct limited *limits_seek(const struct limits *limits, const char *text, const struct app_name *name,
+					  uint32_t *slot)
+{
+	for (*slot = limits_slot(name);; *slot = (*slot + 1) % LIMITS_SLOTS) {
+		struct limited *app = atomic_load_explicit(&limits->slot[*slot], memory_order_acquire);
+
+		if (!app || limited_has_name(app, name, text))
+			return app;
+	}
+}
+
+/* Does limits_find for any key and name. */
+struct limited *limits_find_long(const struct limits *limits, const char *key, size_t key_length);
+/* Returns the application of a key if it has limits, or had some; else NULL. Any thread, no lock. Names that end in the
+   key's first word are found inline. */
+static inline struct limited *limits_find(const struct limits *limits, const char *key, size_t key_length)
+{
+	uint64_t word, matches;
+	uint32_t slot;
+
+	if (__builtin_expect(key_length < APP_NAME_WORD, 0))
+		return limits_find_long(limits, key, key_length);
+	word = app_name_load(key);
+	matches = app_name_matches(word, limits->delimiters);
+	if (!matches)
+		return limits_find_long(limits, key, key_length);
+	const struct app_name name = app_name_ends(0, word, 0, matches, 0);
+	return limits_seek(limits, key, &name, &slot); /* nobody has an empty name */
+}
 /* Does the same for an item's key. */
 static inline struct limited *limits_of(const struct limits *limits, const struct item *item)
 {
@@ -105,9 +154,31 @@ static inline struct limited *limits_of(const struct limits *limits, const struc
    for marked items alone, and unmarks them. The stripe is held. For table.c. */
 void limits_link(struct limits *limits, struct item *item);
 void limits_unlink(struct limits *limits, struct item *item);
-/* Puts an item in the place of an older one of its key, which is marked, in the account: the mark moves from old to new. The
-   stripe is held. For table.c. */
-void limits_replace(struct limits *limits, struct item *old, struct item *new);
+/* Adds the difference of two objects of one key to the account. For limits_replace alone. */
+void limits_account_change(struct limits *limits, const struct item *old, const struct item *new);
+/* Is every object in DRAM in its account? Any thread. */
+static inline bool limits_are_counted(const struct limits *limits)
+{
+	return atomic_load_explicit(&limits->walks_asked, memory_order_acquire) ==
+	       atomic_load_explicit(&limits->walks_done, memory_order_acquire);
+}
+/*
+ * Puts an item in the place of an older one of its key, in the account too: the mark moves from old to new. Where all
+ * objects are counted, the new one of an object in no account needs none either, so that its name is not looked for: a
+ * name that is added meanwhile has asked for a walk (limits_count_step) before that comes to this stripe. The stripe is
+ * held. For table.c.
+ */
+static inline void limits_replace(struct limits *limits, struct item *old, struct item *new)
+{
+	if (old->state & ITEM_LIMITED) {
+		old->state &= (uint8_t)~ITEM_LIMITED;
+		new->state |= ITEM_LIMITED;
+		if (new->value_length != old->value_length || new->shape != old->shape)
+			limits_account_change(limits, old, new);
+	} else if (!limits_are_counted(limits)) {
+		limits_link(limits, new);
+	}
+}
 /* Returns the bytes of the account, at least 0. */
 static inline uint64_t limited_bytes(const struct limited *app)
 {

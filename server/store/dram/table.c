@@ -200,8 +200,6 @@ static void stripe_note_linked(struct store *store, struct item *item)
 	item->state |= ITEM_LINKED;
 	if (item->state & ITEM_CLEAN)
 		copies_account(store, (int64_t)item_cost(item));
-	if (__builtin_expect(store_limits(store) != NULL, 0) && !(item->state & ITEM_LIMITED))
-		limits_link(store_limits(store), item);
 }
 
 static void stripe_note_unlinked(struct store *store, struct stripe *stripe, struct item *item)
@@ -233,6 +231,8 @@ bool stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 			return false;
 	}
 	stripe_note_linked(store, item);
+	if (__builtin_expect(store_limits(store) != NULL, 0))
+		limits_link(store_limits(store), item);
 	atomic_store_explicit(&stripe->count, count, memory_order_relaxed);
 	if (count > table_most_links(shape_lines(atomic_load_explicit(&stripe->shape, memory_order_relaxed))))
 		(void)!stripe_grow(store, stripe); /* without memory it does when there is some, or no room is left */
@@ -262,9 +262,9 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 	lock_assert_held(&stripe->lock);
 	spot.line->window[spot.link] = address_window(new);
 	spot.line->low[spot.link] = address_low(new);
-	if (__builtin_expect(old->state & ITEM_LIMITED, 0) && store_limits(store))
-		limits_replace(store_limits(store), old, new);
 	stripe_note_linked(store, new);
+	if (__builtin_expect(store_limits(store) != NULL, 0))
+		limits_replace(store_limits(store), old, new);
 	stripe_note_unlinked(store, stripe, old);
 }
 

@@ -2,6 +2,7 @@
 /* Accounts of applications with limits: exact whatever happens to objects and limits; buckets of writes. */
 #include <pthread.h>
 
+#include "base/fault.h"
 #include "server/store/dram/limits.h"
 #include "tests/unit/server/store/harness.h"
 
@@ -116,6 +117,25 @@ static void more_names_than_are_kept_change_nothing(void **state)
 	assert_false(limited(h, "a191").limited);
 	limit(h, "a0:dram=-3m"); /* a known one may come back */
 	assert_int_equal(limited(h, "a0").limit.dram_ceiling, MIB(3));
+}
+
+static void names_without_memory_change_nothing(void **state)
+{
+	struct harness *h = *state;
+
+	open_with(h, NULL);
+	fault_arm(FAULT_limits_memory, FAULT_AFTER, 1);
+	assert_int_equal(store_set_limits(h->store, limits_from("a:dram=-1m,b:dram=-1m")), FS_ENOMEM);
+	assert_null(store_limits(h->store));
+	limit(h, "a:dram=-1m");
+	fault_arm(FAULT_limits_memory, FAULT_AFTER, 1);
+	assert_int_equal(store_set_limits(h->store, limits_from("a:dram=-2m,b:dram=-1m,c:dram=-1m")), FS_ENOMEM);
+	assert_int_equal(limited(h, "a").limit.dram_ceiling, MIB(1));
+	assert_int_equal(limits_names(store_limits(h->store)), 1);
+	count_all(h);
+	limit(h, "b:dram=-3m"); /* the fault fires once */
+	assert_int_equal(limited(h, "b").limit.dram_ceiling, MIB(3));
+	assert_false(limited(h, "a").limited);
 }
 
 /* ---- accounts -------------------------------------------------------------------------------- */
@@ -385,6 +405,7 @@ int main(void)
 		TEST(keys_of_no_limited_application_have_no_account),
 		TEST(each_of_many_names_is_found),
 		TEST(more_names_than_are_kept_change_nothing),
+		TEST(names_without_memory_change_nothing),
 		TEST(a_store_without_limits_keeps_no_accounts),
 		TEST(the_account_is_the_cost_of_the_objects),
 		TEST(what_goes_to_flash_leaves_the_account),
