@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Searches, from the newest column to the oldest. A kill ends a search, and so do a watermark, a column whose segment is
- * gone, and the end of the chain.
+ * gone, and the end of the chain. Only the first step of a search looks into the table of kills: what comes there later
+ * is no answer to what was asked before.
  */
 #include "flashindex/frugal/frugal_internal.h"
 
@@ -80,25 +81,25 @@ void frugal_now(const struct frugal *frugal, struct frugal_since *out)
 	*out = (struct frugal_since){ .newest = view->newest, .chain = view->chain ? view->chain->number : 0 };
 }
 
+static bool view_may_hold(const struct view *view, const struct frugal_key *key)
+{
+	return view->newest != 0 && prefilter_passes(view->prefilter, key->partition, fingerprint_of(key->x));
+}
+
 bool frugal_may_hold(const struct frugal *frugal, const struct frugal_key *key)
 {
-	const struct view *view;
-
-	if (kills_has(frugal, key))
-		return false;
-	view = view_of(frugal);
-	return view->newest != 0 && prefilter_passes(view->prefilter, key->partition, fingerprint_of(key->x));
+	return !kills_has(frugal, key) && view_may_hold(view_of(frugal), key);
 }
 
 enum frugal_answer frugal_find(const struct frugal *frugal, const struct frugal_key *key, uint64_t below,
 			       struct frugal_found *out)
 {
 	struct search search = search_of(frugal, key, below);
-	const struct view *view;
+	const struct view *view = view_of(frugal);
+	bool begins = below == UINT64_MAX;
 
-	if (!frugal_may_hold(frugal, key))
+	if ((begins && kills_has(frugal, key)) || !view_may_hold(view, key))
 		return FRUGAL_NOTHING;
-	view = view_of(frugal);
 	switch (search_bundles(&search, view, key->partition, out)) {
 	case CELL_MATCH:
 		return FRUGAL_MATCH;
@@ -122,13 +123,10 @@ enum frugal_answer frugal_find_in(const struct frugal *frugal, const struct frug
 				  struct frugal_found *out)
 {
 	struct search search = search_of(frugal, key, below);
-	const struct chain *chain;
+	const struct chain *chain = view_of(frugal)->chain;
 	struct chain_record record;
 	struct frugal_found now;
 
-	if (kills_has(frugal, key))
-		return FRUGAL_NOTHING;
-	chain = view_of(frugal)->chain;
 	if (!chain || !chain_place(frugal, chain, key->partition, &now) || !is_same_place(&now, place))
 		return FRUGAL_AGAIN;
 	if (!chain_record_read(value, length, chain->columns, &record))

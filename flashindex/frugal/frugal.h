@@ -110,7 +110,8 @@ enum frugal_answer {
 	FRUGAL_NOTHING, /* no column matches any more */
 	FRUGAL_MATCH, /* segment and sequence of the newest column that may have the key */
 	FRUGAL_CHAIN, /* it may be in the chain: the record at this place has to be read, and given to frugal_find_in */
-	FRUGAL_AGAIN, /* frugal_find_in: another chain was published meanwhile: ask frugal_find again */
+	FRUGAL_AGAIN, /* frugal_find_in: another chain was published meanwhile: ask frugal_find again. Whoever wants what was true at
+			 the first call passes the sequence behind the newest one of then, at the least */
 	FRUGAL_DAMAGED /* frugal_find_in: the bytes are no chain record of this partition */
 };
 
@@ -124,8 +125,9 @@ struct frugal_found {
 /* Notes what there is at the moment. */
 void frugal_now(const struct frugal *frugal, struct frugal_since *out);
 /*
- * Searches columns with sequences below `below` (UINT64_MAX: all), the newest first, in memory. After a match in vain it is
- * called again, below the match's sequence.
+ * Searches columns with sequences below `below`, the newest first, in memory. The first call of a search passes UINT64_MAX; after
+ * a match in vain it is called again, below the match's sequence. A kill that comes while a search is under way doesn't end it: it
+ * goes on as of its first call, and frugal_is_true tells whether its result is still true.
  */
 enum frugal_answer frugal_find(const struct frugal *frugal, const struct frugal_key *key, uint64_t below,
 			       struct frugal_found *out);

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Puts objects on a server's flash, and tells which they are.
 
-What is stored, in cycles: `wanted` new keys are set and read, then `filler` new ones only set, which push them out of
+What flash_fill stores, in cycles: `wanted` new keys are set and read, then `filler` new ones only set, which push them out of
 DRAM. Under OURS only the wanted ones are written to flash; extstore writes both. The wanted keys are numbers from 0."""
-from server import FLASHIELD
+import time
+
+from figures import NAN
+from server import FLASHIELD, MIB, Trouble
 
 # An object that is read once after it is set goes to flash, and all others stay in DRAM: so the load decides what lies
 # where.
@@ -19,6 +22,12 @@ CYCLES_LEAST = 10  # what the last few have stored is partly still in DRAM
 FIRST_FILLER = 1000000000
 PROBES = 400  # gets per cycle
 SHARE_WANTED = 0.995  # of the probes: what is measured then stays above 99 %
+
+# Of fill_as_written.
+OBJECT_EXTRA_BYTES = 62  # a key, a record's header
+PARTS = 4  # of a segment, each set at once
+PATIENCE_SECONDS = 60
+EXT_PART, EXT_BYTES_SECOND = 128, 16 * MIB  # what extstore is given: faster, it evicts what it has not yet written
 
 # The extra arguments by kind, for a server whose objects are to lie on flash.
 EXTRA = {FLASHIELD: OURS, "extstore": EXTSTORE_THREADED}
@@ -55,3 +64,39 @@ def flash_fill(s, server, wanted, filler, cycles, value_bytes):
     if length == 0:
         return None
     return {"first_key": first * wanted, "keys": length * wanted, "value_bytes": value_bytes}
+
+
+def has_room(server, room_bytes):
+    stats = server.stats("flash")
+    return float(stats.get("dram_budget", NAN)) - float(stats.get("dram_bytes", NAN)) >= room_bytes
+
+
+def fill_as_written(s, server, keys, first_key=0, order="sequential", operations=0, part_bytes=0, **load):
+    """Sets each of so many keys, or with another order as many drawn from them, all of which are to go to flash. A server
+    may be late to move objects there, and would evict what it has not moved: of ours each part, a quarter of a segment by
+    default, waits until memory has room for two, and extstore is filled at a rate that it can follow."""
+    load = {"connections": 8, "pipeline": 8} | load
+    object_bytes = max(load["value_bytes"], load.get("value_bytes_most", 0)) + OBJECT_EXTRA_BYTES
+    ours = server.kind == FLASHIELD
+    part_bytes = part_bytes or server.flash_stat("segment_bytes") / PARTS
+    part = max(int(part_bytes / object_bytes), 1) if ours else EXT_PART
+    began = time.monotonic()
+    operations = operations or keys
+    for done in range(0, operations, part):
+        if ours:
+            await_room(server, 2 * part_bytes)
+        else:
+            time.sleep(max(began + done * object_bytes / EXT_BYTES_SECOND - time.monotonic(), 0))
+        count = min(part, operations - done)
+        if order == "sequential":
+            s.fill(server, count, first_key=first_key + done, **load)
+        else:
+            s.run(server, kind="set", order=order, first_key=first_key, keys=keys, operations=count, seed=done + 1, **load)
+
+
+def await_room(server, room_bytes):
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not has_room(server, room_bytes):
+        if time.monotonic() > end:
+            raise Trouble("the cleaner doesn't make room")
+        time.sleep(0.004)

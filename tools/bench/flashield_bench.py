@@ -15,6 +15,7 @@ import study_flash  # noqa: E402, F401
 import study_engine  # noqa: E402, F401
 import study_elastic  # noqa: E402, F401
 import study_promotion  # noqa: E402, F401
+import study_frugal  # noqa: E402, F401
 import study_chain  # noqa: E402, F401
 import study_sim  # noqa: E402, F401
 import study_instructions  # noqa: E402, F401
@@ -29,7 +30,7 @@ from table9 import table9  # noqa: E402
 EXIT_WRONG, EXIT_TROUBLE = 1, 2
 ORDER = ["ops", "flash", "pause", "capacity", "memory", "held", "threads", "placement", "index", "index_ablation", "elastic",
          "chain", "sim", "instructions", "real", "stress_overload", "stress_hang", "stress_memory", "stress_clwa", "stress_hot",
-         "stress_index", "restart", "read_units", "promotion", "device"]
+         "stress_index", "restart", "read_units", "promotion", "frugal", "device"]
 
 HELP = """\
 Usage: flashield-bench [OPTION]... [STUDY]...

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Study "promotion": hot objects on a flash ten times as large as DRAM, with and without copies in DRAM."""
-import time
-
 from figures import ratio
-from flash_fill import EXTSTORE_THREADED
-from server import EXTSTORE, FLASHIELD, MIB, Trouble
+from flash_fill import EXTSTORE_THREADED, OBJECT_EXTRA_BYTES, fill_as_written
+from server import EXTSTORE, FLASHIELD, MIB
 from study import study
 from study_flash import cold_load
 from study_stress import has_drive
@@ -12,10 +10,6 @@ from study_stress import has_drive
 MEMORY_MB, LEAST_MEMORY_MB = 64, 8
 TIMES = 10  # DRAM, is the flash
 SHARE = 0.65  # of the flash that the objects fill: extstore keeps a quarter of its pages free
-OBJECT_EXTRA_BYTES = 62  # a key, a record's header
-PARTS = 4  # of a segment, each set at once
-PATIENCE_SECONDS = 60
-EXT_PART, EXT_BYTES_SECOND = 128, 16 * MIB  # what extstore is given: faster, it evicts what it has not yet written
 EXPONENTS = [0.9, 0.99, 1.1, 1.2]
 CONNECTIONS = 50
 SECONDS, SETTLE_SECONDS = 2.0, 6.0
@@ -44,32 +38,6 @@ def memory_mb(s):
     return s.scaled(MEMORY_MB, LEAST_MEMORY_MB)
 
 
-def has_room(server, room_bytes):
-    return server.flash_stat("dram_budget") - server.stat("memory", "items") >= room_bytes
-
-
-def fill(s, server, keys, value_bytes):
-    """Sets each key. A server may be late to move objects to flash, and would evict what it has not moved: of ours each part
-    of a segment waits until memory has room for it, and extstore is filled at a rate that it can follow."""
-    load = {"value_bytes": value_bytes, "connections": 8, "pipeline": 8}
-    if server.kind != FLASHIELD:
-        began, given = time.monotonic(), 0
-        for first in range(0, keys, EXT_PART):
-            s.fill(server, min(EXT_PART, keys - first), first_key=first, **load)
-            given += EXT_PART * (value_bytes + OBJECT_EXTRA_BYTES)
-            time.sleep(max(began + given / EXT_BYTES_SECOND - time.monotonic(), 0))
-        return
-    segment_bytes = server.flash_stat("segment_bytes")
-    part = max(int(segment_bytes / PARTS / (value_bytes + OBJECT_EXTRA_BYTES)), 1)
-    for first in range(0, keys, part):
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not has_room(server, 2 * segment_bytes / PARTS):
-            if time.monotonic() > end:
-                raise Trouble("the cleaner doesn't make room")
-            time.sleep(0.002)
-        s.fill(server, min(part, keys - first), first_key=first, **load)
-
-
 def start_filled(s, value_bytes, reads_per_second):
     """Returns the servers by name, and the number of keys, each of which was set once. reads_per_second: of the emulated
     drive that they have; 0: they have the real one."""
@@ -82,7 +50,7 @@ def start_filled(s, value_bytes, reads_per_second):
                          slow_drive=reads_per_second > 0)
         if not server:
             continue
-        fill(s, server, keys, value_bytes)
+        fill_as_written(s, server, keys, value_bytes=value_bytes)
         if server.drive:
             server.drive.reads.per_second = reads_per_second
         servers[name] = server

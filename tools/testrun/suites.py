@@ -133,12 +133,10 @@ def frugal():
     files = [f"tests/protocol/test_{file}.py" for file in FRUGAL]
     with Reports(name) as env:
         # A few large objects among small ones wait for a segment of their own, and may be evicted before. There is no journal
-        # in this mode.
-        # An object on flash may be lost in it, when a chain is replaced or kills have no room: who met a miss in place of a value
-        # tries again.
-        pytest(name, files[0], PROTOCOL_SECONDS, CPUS + 1, "--dist", "loadfile", "--only-rerun", r"assert \[\] == \[",
+        # in this mode. Most gets read twice, and a read that comes too late on a busy machine would be a miss.
+        pytest(name, files[0], PROTOCOL_SECONDS, CPUS + 1, "--dist", "loadfile",
                "-k", "not (test_meta_place and large) and not journal", *files[1:],
-               env=dict(env, FLASHIELD_BIN=program("release"), FLASHIELD_FLAGS="--index=frugal"))
+               env=dict(env, FLASHIELD_BIN=program("release"), FLASHIELD_FLAGS="--index=frugal --flash-read-timeout=2m"))
 
 
 def nodes():

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads of small objects, with the frugal index (flashindex/frugal/frugal.h). Nothing names a record there, so a lookup seeks: which
- * segment of bins, from the newest on, may have the key?
+ * segment of bins, from the newest on, may have the key? It goes on as of its beginning: an object that is overwritten between two
+ * of its reads answers a GET still, as it does where slots pin it.
  *
  *   seek      under the stripe: the next match in memory, or the chain record's place; pins its segment
  *   bin       one read; the key's record is there, or not, and then the search goes on below that segment
@@ -59,13 +60,16 @@ bool bins_seek(struct store_lookup *lookup)
 {
 	struct store *store = lookup->worker->context.store;
 	struct lookup_bins *bins = &lookup->bins;
+	uint64_t below = bins->below;
 
 	if (bins->state != BINS_TO_SEEK)
 		return false;
-	if (bins->below == UINT64_MAX) /* nothing was searched yet */
+	if (below == UINT64_MAX) { /* nothing was searched yet */
 		frugal_now(store->frugal, &bins->since);
+		bins->below = bins->since.newest + 1; /* what comes later is no answer to this request */
+	}
 	bins->state = BINS_OVER;
-	switch (frugal_find(store->frugal, &bins->key, bins->below, &bins->found)) {
+	switch (frugal_find(store->frugal, &bins->key, below, &bins->found)) {
 	case FRUGAL_MATCH:
 		return bins_pin(lookup, false);
 	case FRUGAL_CHAIN:

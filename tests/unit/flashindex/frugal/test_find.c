@@ -66,10 +66,36 @@ static void a_chain_that_was_replaced_is_searched_again(void **state)
 	world_merge(&w, 7, 0, true);
 	assert_int_equal(frugal_find_in(w.frugal, key, UINT64_MAX, &place, copy, length, &found), FRUGAL_AGAIN);
 	world_check(&w, k);
-	/* Killed meanwhile: no read is needed. */
-	world_delete(&w, k);
-	assert_int_equal(frugal_find_in(w.frugal, key, UINT64_MAX, &place, copy, length, &found), FRUGAL_NOTHING);
 	mem_free(copy);
+	world_close(&w);
+}
+
+/* A GET that has begun is answered as of its beginning; whoever decides by the result asks whether it is still true. */
+static void a_kill_ends_no_search_that_is_under_way(void **state)
+{
+	struct world w = { .config = { .share = 0.25 } };
+	struct frugal_found place, found, again;
+	const struct frugal_key *key;
+	struct frugal_since since;
+	uint64_t length;
+	uint32_t k;
+
+	(void)state;
+	world_open(&w);
+	write_keys(&w, 0, 200);
+	world_merge(&w, 7, 0, true);
+	k = committed_key(&w, 0);
+	key = &w.key[k].key;
+	frugal_now(w.frugal, &since);
+	assert_int_equal(frugal_find(w.frugal, key, UINT64_MAX, &place), FRUGAL_CHAIN);
+	const void *value = world_chain_value(&w, &place, key->partition, &length);
+
+	world_delete(&w, k);
+	assert_int_equal(frugal_find_in(w.frugal, key, since.newest + 1, &place, value, length, &found), FRUGAL_MATCH);
+	assert_int_equal(frugal_find(w.frugal, key, since.newest + 1, &again), FRUGAL_CHAIN);
+	assert_false(frugal_is_true(w.frugal, key, &found, &since));
+	assert_true(frugal_is_true(w.frugal, key, NULL, &since));
+	assert_int_equal(frugal_find(w.frugal, key, UINT64_MAX, &again), FRUGAL_NOTHING);
 	world_close(&w);
 }
 
@@ -195,6 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_chain_records_are_told),
 		cmocka_unit_test(a_chain_that_was_replaced_is_searched_again),
+		cmocka_unit_test(a_kill_ends_no_search_that_is_under_way),
 		cmocka_unit_test(a_record_stays_true_until_something_happens_to_it),
 		cmocka_unit_test(an_absence_stays_true_until_the_key_comes),
 		cmocka_unit_test(behind_a_merge_a_record_is_searched_again),

@@ -119,6 +119,32 @@ static void what_is_in_the_chain_costs_two_reads(void **state)
 	assert_value(h, "key", "value+");
 }
 
+/* A connection may pipeline a get and a set of the same key. */
+static void an_object_that_is_changed_between_the_two_reads_answers_the_get(void **state)
+{
+	struct harness *h = *state;
+	struct flight flight;
+	struct reply reply;
+
+	set_on_flash(h, "key", "old");
+	age(h, "key");
+	assert_false(start(h, 0, &flight, STORE_GET, "key"));
+	set(h, "key", "new");
+	reply = finish(h, &flight);
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_int_equal(reply.length, 3);
+	assert_memory_equal(reply.value, "old", 3);
+	assert_value(h, "key", "new");
+	move(h, "key");
+	age(h, "key");
+	assert_false(start(h, 0, &flight, STORE_GET, "key"));
+	assert_int_equal(run(h, STORE_DELETE, "key").result, STORE_DELETED);
+	reply = finish(h, &flight);
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_memory_equal(reply.value, "new", 3);
+	assert_missing(h, "key");
+}
+
 static void the_newest_record_counts_wherever_its_column_is(void **state)
 {
 	struct harness *h = *state;
@@ -648,6 +674,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup_chain, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(what_is_in_the_chain_costs_two_reads),
+		CASE(an_object_that_is_changed_between_the_two_reads_answers_the_get),
 		CASE(the_newest_record_counts_wherever_its_column_is),
 		CASE(keys_that_were_never_set_cost_few_reads),
 		CASE(what_was_read_through_the_chain_comes_back_from_its_segment),
