@@ -304,9 +304,9 @@ static void a_hash_behind_a_value_is_warned_of(void **state)
 		const char *line, *user;
 		bool warned;
 	} lines[] = {
-		{ "user = a # b\n", "a # b", true },  { "user = a\t#b\n", "a\t#b", true },
-		{ "user = a#b\n", "a#b", false },     { "user = \"a # b\"\n", "a # b", false },
-		{ "user = a ; # b\n", "a", false },   { "# user = c # d\nuser = a\n", "a", false },
+		{ "user = a # b\n", "a # b", true }, { "user = a\t#b\n", "a\t#b", true },
+		{ "user = a#b\n", "a#b", false },    { "user = \"a # b\"\n", "a # b", false },
+		{ "user = a ; # b\n", "a", false },  { "# user = c # d\nuser = a\n", "a", false },
 		{ "user = #a\n", "#a", false },
 	};
 	struct loaded loaded;

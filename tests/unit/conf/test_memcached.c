@@ -41,10 +41,8 @@ static void values_are_refused_in_memcacheds_words(void **state)
 		{ "-m 4k", 64, "-m/--memory-limit: \"4k\" is not a size from " SIZES_OF_M },
 		{ "-m 64k", 64, "-m/--memory-limit: \"64k\" is not a size from " SIZES_OF_M },
 		{ "-m 100x", 64, "-m/--memory-limit: \"100x\" is not a size from " SIZES_OF_M },
-		{ "-o slab_chunk_max=0", 1,
-		  "slab_chunk_max: \"0\" is not a whole number from 1 to 2147483647\n" },
-		{ "-o slab_chunk_max=-1", 1,
-		  "slab_chunk_max: \"-1\" is not a whole number from 1 to 2147483647\n" },
+		{ "-o slab_chunk_max=0", 1, "slab_chunk_max: \"0\" is not a whole number from 1 to 2147483647\n" },
+		{ "-o slab_chunk_max=-1", 1, "slab_chunk_max: \"-1\" is not a whole number from 1 to 2147483647\n" },
 		{ "-B x", 64, "Invalid value for binding protocol: x\n -- should be one of auto, binary, or ascii\n" },
 	};
 

@@ -64,8 +64,7 @@ static void malformed_files_are_refused_by_line(void **state)
 	static const struct {
 		const char *text;
 		int line;
-	} bad[] = { { "nocolon", 1 },      { "\n", 1 },
-		    { "\r\n", 1 },         { "a:b\n\nc:d\n", 2 },
+	} bad[] = { { "nocolon", 1 },        { "\n", 1 },           { "\r\n", 1 }, { "a:b\n\nc:d\n", 2 },
 		    { "# users\na:b\n", 1 }, { "a:b\nc:d\ne\n", 3 } };
 
 	(void)state;
