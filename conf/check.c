@@ -14,6 +14,7 @@
 #define ITEM_DEFAULT 1048576
 #define SLAB_CHUNK_DEFAULT 524288
 #define CHUNK_KIB_MAX 1024
+#define WINDOW_MAX 1800
 #define SLAB_SIZE_STEP 8
 #define LRU_SHARE_MAX 80
 #define MANY_THREADS 64
@@ -211,6 +212,15 @@ static void derive_pages(struct conf *conf)
 	conf->ext_compact_under = conf->ext_drop_under = pages > 0 || part == 4 ? pages : 1;
 }
 
+/* memcached has the upper bound since 1.6.45. */
+static int check_window(struct conf *conf, FILE *err)
+{
+	if (conf->slab_automove_window <= WINDOW_MAX || !conf_compat_from(conf, 45))
+		return 0;
+	refuse_as_there(conf, err, "extended", "slab_automove_window must be > 2 and < 1800");
+	return EXIT_FAILURE; /* as for the lower bound */
+}
+
 /* The windows that memcached has unless one is given. */
 static void derive_window(struct conf *conf)
 {
@@ -325,6 +335,7 @@ int conf_check(struct conf *conf, FILE *err)
 	} checks[] = {
 		{ check_item_size, FIELD(max_item_size_bytes), FIELD(memory_limit_bytes) },
 		{ check_slabs, FIELD(max_item_size_bytes), FIELD(slab_min_size) },
+		{ check_window, FIELD(slab_automove_window), FIELD(slab_automove_window) },
 		{ check_segment_size, FIELD(segment_size_bytes), FIELD(flash_size_bytes) },
 		{ check_index, FIELD(index), FIELD(journal) },
 		{ check_lru, FIELD(port), FIELD(port) },

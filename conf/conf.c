@@ -170,6 +170,8 @@ int conf_read(struct conf *conf, int argc, char **argv, const char *config_path,
 		conf_faults_begin(conf);
 	if (conf_walk(conf, argc, argv, &looking) != FS_OK)
 		return CONF_EXIT;
+	if (conf->faults)
+		conf->faults->path = looking.file;
 	if (looking.file) {
 		conf->config_path = conf_absolute(config_path ? config_path : looking.file);
 		conf->exit_code =

@@ -46,7 +46,7 @@ const char *conf_origin(const struct conf *conf, const char *name, char text[CON
 
 	*text = 0;
 	if (conf->faults && row >= 0 && conf->faults->lines[row] > 0)
-		snprintf(text, CONF_ORIGIN_BYTES, "%s:%d: ", conf->config_path, conf->faults->lines[row]);
+		snprintf(text, CONF_ORIGIN_BYTES, "%s:%d: ", conf->faults->path, conf->faults->lines[row]);
 	return text;
 }
 

@@ -87,6 +87,17 @@ static char *unquoted(const char *value)
 	return copy;
 }
 
+/* A "#" behind a value is part of it. Who meant a comment would not notice where the value is a path, for one. */
+static void note_hash(const struct file_reader *reader, const char *name, const char *value)
+{
+	const char *hash = *value == '"' ? NULL : strchr(value, '#');
+
+	if (hash && hash > value && strchr(" \t", hash[-1]))
+		conf_note(reader->conf, LOG_LEVEL_WARN,
+			  "%s:%d: %s: \"#\" and the rest are part of the value; only \";\" begins a comment there",
+			  reader->path, reader->line, name);
+}
+
 static int take_pair(void *context, const char *section, const char *name, const char *value)
 {
 	struct file_reader *reader = context;
@@ -110,6 +121,7 @@ static int take_pair(void *context, const char *section, const char *name, const
 		file_fails(reader, CONF_EXIT_VALUE, "%s is given a second time", name);
 		return 1;
 	}
+	note_hash(reader, name, value);
 	text = unquoted(value);
 	conf_keep_line(reader->conf, i, reader->line);
 	if (conf_row_set(reader->conf, row, text, reader->seen[i], why, sizeof(why)) != FS_OK) {

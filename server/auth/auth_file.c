@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The password file: a line for each user, "user:password", as memcached reads it. The first colon ends the name, which
- * may be empty. The password is the rest of the line, and may not be empty. A carriage return at the line's end is no
- * part of it. Any other line, even an empty one, is an error: it is better that nobody can log in than an unexpected
- * user.
+ * The password file: a line for each user, "user:password", as memcached reads it. The first colon ends the name, and
+ * the password is the rest of the line. Both may be empty; a warning tells of an empty password, which is more likely a
+ * variable that was not set than a wish. A carriage return at the line's end is no part of the password. Any other line,
+ * even an empty one, is an error: it is better that nobody can log in than an unexpected user.
  */
 #include "server/auth/auth_internal.h"
 
@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/file.h"
+#include "base/log.h"
 
 void auth_entries_free(struct auth_entries *entries)
 {
@@ -35,17 +36,20 @@ static size_t count_lines(const char *text, size_t length)
 	return lines;
 }
 
-static bool read_entry(const char *line, size_t length, const unsigned char key[AUTH_KEY_BYTES], struct auth_entry *out)
+/* *empty tells whether the password is. */
+static bool read_entry(const char *line, size_t length, const unsigned char key[AUTH_KEY_BYTES], struct auth_entry *out,
+		       bool *empty)
 {
 	const char *colon = memchr(line, ':', length);
 	size_t user;
 
-	if (length > 0 && line[length - 1] == '\r')
-		length--;
 	if (!colon)
 		return false;
+	if (line[length - 1] == '\r')
+		length--;
 	user = (size_t)(colon - line);
-	return user + 1 < length && auth_digest(key, line, user, colon + 1, length - user - 1, out);
+	*empty = user + 1 == length;
+	return auth_digest(key, line, user, colon + 1, length - user - 1, out);
 }
 
 static int read_lines(const char *path, const char *text, size_t length, const unsigned char key[AUTH_KEY_BYTES],
@@ -60,15 +64,18 @@ static int read_lines(const char *path, const char *text, size_t length, const u
 	for (const char *line = text; line < end; out->count++) {
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		const char *stop = newline ? newline : end;
+		bool empty;
 
 		must(out->count < count); /* count_lines agrees with this loop about what a line is */
-		if (!read_entry(line, (size_t)(stop - line), key, &out->entry[out->count])) {
+		if (!read_entry(line, (size_t)(stop - line), key, &out->entry[out->count], &empty)) {
 			snprintf(reason, 256,
 				 "Authfile [%.150s] has a malformed entry. Should be 'user:password' (line %zu)", path,
 				 out->count + 1);
 			auth_entries_free(out);
 			return FS_EINVAL;
 		}
+		if (empty)
+			log_warn("--auth-file: %s: line %zu has an empty password", path, out->count + 1);
 		line = newline ? newline + 1 : end;
 	}
 	return FS_OK;

@@ -261,7 +261,10 @@ LIST = [
     Intended("numbers of flags", NUMBERS_READ, options=[(words, REFUSED) for words in (
         "-U x", "-b x", "-a 8", "-t 4x", "-m 100x")]),
     Intended("crashes", CRASHES, until=23, options=[(words, REFUSED) for words in (
-        "-o slab_sizes", "-o slab_chunk_max", "-o sock_cookie_id", "-o slab_chunk_max=x", "-o slab_automove_window=-1")]),
+        "-o slab_sizes", "-o slab_chunk_max", "-o sock_cookie_id", "-o slab_chunk_max=x", "-o slab_chunk_max=0", "-o slab_automove_window=-1")]),
+    Intended("chunks below zero", "slab_chunk_max is 1 or more, as in newer memcacheds", until=23, options=[("-o slab_chunk_max=-1", REFUSED)]),
+    Intended("chunks in bytes", "slab_chunk_max beyond 1024 is a number of bytes, as before 1.6.24: it has no effect here, so an old command line need "
+             "not be changed for it", since=24, options=[("-o slab_chunk_max=524288", TAKEN)]),
     Intended("32 bits", BITS, options=[(words, REFUSED) for words in (
         "-o ext_threads=99999999999", "-o read_buf_mem_limit=1000001", "-o ext_page_size=1000001", "-o ext_wbuf_size=1000001")]),
     Intended("suffixes", SUFFIXES, options=[("-m 64k", REFUSED), ("-m 1g", TAKEN), ("-m 4096 -I 1g", TAKEN)]),

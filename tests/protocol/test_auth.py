@@ -138,6 +138,19 @@ def test_a_password_with_blanks(start, open_folder):
             assert client.ask(login(b"user my secret")) == answer
 
 
+def test_an_empty_password(start, open_folder):
+    """It is one, as in memcached: since 1.6.40 its login ends in the blank behind the name, before that nobody can send one."""
+    users = open_folder / "empty"
+    users.write_text("user:\nother:secret\n")
+    for version, answer in (("1.6.40", b"STORED\r\n"), ("1.6.39", b"CLIENT_ERROR bad authentication token format\r\n")):
+        daemon = start("-Y", str(users), "--compat-version", version)
+        for token in b"user x", b"user  ", b"other ", b" ", b"user":
+            with daemon.client() as client:
+                assert client.ask(login(token)).startswith(b"CLIENT_ERROR"), token
+        with daemon.client() as client:
+            assert client.ask(login(b"user ")) == answer
+
+
 @pytest.mark.parametrize("line", [b"x" * 20000, b"get " + b"a " * 20000], ids=lambda line: ascii(line[:24]))
 def test_strangers_get_little_memory(start, users, line):
     """Of who has not logged in, no more than a buffer is kept."""
@@ -187,7 +200,7 @@ def test_hup_reads_the_users_again(start, users):
         assert inside.ask(b"version\r\n").startswith(b"VERSION")
 
 
-@pytest.mark.parametrize("text", [None, "nocolon", "user:", "\n", "a:b\n\nc:d\n", "# a comment\na:b\n"], ids=ascii)
+@pytest.mark.parametrize("text", [None, "nocolon", "user", "\n", "a:b\n\nc:d\n", "# a comment\na:b\n"], ids=ascii)
 def test_a_bad_file_ends_the_start(memcached, open_folder, text):
     """With memcached's words and exit code; and ours say which line it is."""
     path = open_folder / "users"

@@ -56,6 +56,15 @@ def test_all_faults_are_told_with_their_lines(written, open_folder):
     assert foreign.read_text() == "x" * 100000
 
 
+def test_the_file_is_named_as_it_was_given(written, open_folder):
+    """In the lines of options, of contradictions and of what only the system knows."""
+    written("threads = 0\nmodel-pinned = yes\nflash-path = flash\nflash-size = 64m\nauth-file = nowhere\n")
+    done = subprocess.run([os.path.abspath(flashield_command()), *USER, "--check-config", "--metrics-listen", "off", "--config", "conf"],
+                          cwd=open_folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert [line.split(": ")[:2] for line in done.stderr.splitlines()] == [
+        ["conf:1", "threads"], ["conf:2", "model-pinned"], ["conf:5", "auth-file"]], done.stderr
+
+
 @pytest.mark.parametrize("name", ["packaging/flashield.conf", "packaging/samples/flashield.conf",
                                   "packaging/samples/flashield-instance.conf", "packaging/samples/flashield-node.conf"])
 def test_files_to_start_from_are_good(name, open_folder):

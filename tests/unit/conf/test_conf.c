@@ -298,6 +298,31 @@ static void the_file_takes_the_same_names(void **state)
 	unload(&loaded);
 }
 
+static void a_hash_behind_a_value_is_warned_of(void **state)
+{
+	static const struct {
+		const char *line, *user;
+		bool warned;
+	} lines[] = {
+		{ "user = a # b\n", "a # b", true }, { "user = a\t#b\n", "a\t#b", true },
+		{ "user = a#b\n", "a#b", false },    { "user = \"a # b\"\n", "a # b", false },
+		{ "user = a ; # b\n", "a", false },  { "# user = c # d\nuser = a\n", "a", false },
+		{ "user = #a\n", "#a", false },
+	};
+	struct loaded loaded;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		load(&loaded, "--config @", lines[i].line);
+		assert_string_equal(loaded.err, "");
+		assert_string_equal(loaded.conf.user, lines[i].user);
+		assert_int_equal(loaded.conf.notes != NULL, lines[i].warned);
+		if (lines[i].warned)
+			assert_non_null(strstr(loaded.conf.notes->text, ":1: user: \"#\" and the rest are part"));
+		unload(&loaded);
+	}
+}
+
 static void quotes_protect_what_is_no_comment(void **state)
 {
 	static const struct {
@@ -537,6 +562,7 @@ int main(void)
 		cmocka_unit_test(our_defaults),
 		cmocka_unit_test(every_type_is_read_from_the_command_line),
 		cmocka_unit_test(the_file_takes_the_same_names),
+		cmocka_unit_test(a_hash_behind_a_value_is_warned_of),
 		cmocka_unit_test(quotes_protect_what_is_no_comment),
 		cmocka_unit_test(the_command_line_overrides_the_file),
 		cmocka_unit_test(verbosity_counts_and_sets_the_log_level),

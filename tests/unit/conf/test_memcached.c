@@ -41,6 +41,8 @@ static void values_are_refused_in_memcacheds_words(void **state)
 		{ "-m 4k", 64, "-m/--memory-limit: \"4k\" is not a size from " SIZES_OF_M },
 		{ "-m 64k", 64, "-m/--memory-limit: \"64k\" is not a size from " SIZES_OF_M },
 		{ "-m 100x", 64, "-m/--memory-limit: \"100x\" is not a size from " SIZES_OF_M },
+		{ "-o slab_chunk_max=0", 1, "slab_chunk_max: \"0\" is not a whole number from 1 to 2147483647\n" },
+		{ "-o slab_chunk_max=-1", 1, "slab_chunk_max: \"-1\" is not a whole number from 1 to 2147483647\n" },
 		{ "-B x", 64, "Invalid value for binding protocol: x\n -- should be one of auto, binary, or ascii\n" },
 	};
 
@@ -67,6 +69,7 @@ static void what_does_not_go_together_is_refused(void **state)
 		  "-I (item_size_max: 1048576) must be evenly divisible by slab_chunk_max (bytes: 1000)\n" },
 		{ "-o slab_chunk_max=2097152", 64,
 		  "slab_chunk_max (bytes: 2097152) cannot be larger than -I (item_size_max 1048576)\n" },
+		{ "-o slab_automove_window=1801", 1, "slab_automove_window must be > 2 and < 1800\n" },
 		{ "-o slab_sizes=47-100", 64, "slab size 47 is out of valid range\n" },
 		{ "-o slab_sizes=200-100", 64,
 		  "slab size 100 cannot be lower than or equal to a previous class size\n" },
@@ -139,6 +142,13 @@ static void defaults_are_those_of_the_release(void **state)
 	load(&loaded, "", NULL);
 	assert_int_equal(loaded.conf.slab_automove_window, 10);
 	assert_int_equal(loaded.conf.slab_chunk_max, 524288);
+	unload(&loaded);
+	load(&loaded, "-o slab_automove_window=1800,no_chunked_items", NULL);
+	assert_int_equal(loaded.conf.slab_automove_window, 1800);
+	assert_int_equal(loaded.conf.slab_chunk_max, 1048576);
+	unload(&loaded);
+	load(&loaded, "-o slab_automove_window=1801 --compat-version 1.6.44", NULL);
+	assert_int_equal(loaded.conf.slab_automove_window, 1801);
 	unload(&loaded);
 	load(&loaded, "-o slab_automove_window=7,slab_chunk_max=256", NULL);
 	assert_int_equal(loaded.conf.slab_automove_window, 7);

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "conf/conf.h"
 #include "server/auth/auth.h"
 
@@ -62,10 +64,8 @@ static void malformed_files_are_refused_by_line(void **state)
 	static const struct {
 		const char *text;
 		int line;
-	} bad[] = { { "nocolon", 1 },       { "u:", 1 },
-		    { "u:\r\n", 1 },        { "\n", 1 },
-		    { "a:b\n\nc:d\n", 2 },  { "# users\na:b\n", 1 },
-		    { "a:b\nc:d\ne\n", 3 }, { ":", 1 } };
+	} bad[] = { { "nocolon", 1 },        { "\n", 1 },           { "\r\n", 1 }, { "a:b\n\nc:d\n", 2 },
+		    { "# users\na:b\n", 1 }, { "a:b\nc:d\ne\n", 3 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -164,6 +164,41 @@ static void only_the_right_pair_may(void **state)
 	assert_true(may(auth, "", "nameless"));
 	assert_true(may(auth, "last", "line"));
 	auth_close(auth);
+}
+
+static int warnings;
+static char last_warning[256];
+
+static bool count_warnings(const struct log_record *record)
+{
+	if (record->priority == LOG_WARNING) {
+		warnings++;
+		snprintf(last_warning, sizeof(last_warning), "%s", record->text);
+	}
+	return true;
+}
+
+static void an_empty_password_is_taken_with_a_warning(void **state)
+{
+	static const char *const texts[] = { "a:b\nuser:\n", "a:b\nuser:\r\n", "a:b\nuser:" };
+
+	(void)state;
+	log_set_sink(count_warnings);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct auth *auth;
+
+		warnings = 0;
+		auth = must_open(texts[i]);
+		assert_int_equal(warnings, 1);
+		assert_non_null(strstr(last_warning, "line 2 has an empty password"));
+		assert_false(may(auth, "user", "b"));
+		assert_false(may(auth, "user", "\r"));
+		assert_false(may(auth, "a", ""));
+		assert_false(may(auth, "", ""));
+		assert_true(may(auth, "user", ""));
+		auth_close(auth);
+	}
+	log_set_sink(NULL);
 }
 
 static void an_empty_file_lets_nobody_in(void **state)
@@ -315,6 +350,7 @@ int main(void)
 		cmocka_unit_test(too_large_a_file_is_refused),
 		cmocka_unit_test(nothing_is_opened_where_nothing_is_asked_for),
 		cmocka_unit_test(only_the_right_pair_may),
+		cmocka_unit_test(an_empty_password_is_taken_with_a_warning),
 		cmocka_unit_test(an_empty_file_lets_nobody_in),
 		cmocka_unit_test(a_reload_takes_all_or_nothing),
 		cmocka_unit_test(checks_go_on_while_the_file_is_read),
