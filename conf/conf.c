@@ -71,6 +71,8 @@ void conf_free(struct conf *conf)
 		}
 	}
 	conf_extended_free(conf);
+	if (conf->faults)
+		free(conf->faults->path);
 	mem_free(conf->faults);
 	conf->faults = NULL;
 	free(conf->config_path);
@@ -170,8 +172,10 @@ int conf_read(struct conf *conf, int argc, char **argv, const char *config_path,
 		conf_faults_begin(conf);
 	if (conf_walk(conf, argc, argv, &looking) != FS_OK)
 		return CONF_EXIT;
-	if (conf->faults)
-		conf->faults->path = looking.file;
+	if (conf->faults && looking.file) {
+		conf->faults->path = strdup(looking.file);
+		must(conf->faults->path);
+	}
 	if (looking.file) {
 		conf->config_path = conf_absolute(config_path ? config_path : looking.file);
 		conf->exit_code =

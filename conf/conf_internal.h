@@ -68,8 +68,7 @@ int conf_read(struct conf *conf, int argc, char **argv, const char *config_path,
 /* The mistakes of --check-config (faults.c). */
 struct conf_faults {
 	int exit_code; /* of the first one; 0: none so far */
-	const char *
-		path; /* of the file, as it was given: a word of the command line, which outlives this; NULL: no file */
+	char *path; /* of the file, as it was given; NULL: no file */
 	bool refused[CONF_ROWS_MAX]; /* rows whose value was refused */
 	int lines[CONF_ROWS_MAX]; /* the file's line that gives the row; 0: none, or the command line does */
 };

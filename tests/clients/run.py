@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs other people's clients against the daemon: run.py [--place dram|flash|plain]... [--jobs N] [SUITE]...
+"""Runs other people's clients against the daemon: run.py [--place dram|flash|full|plain]... [--jobs N] [SUITE]...
 
 A line per suite and place: "PASS name (place): passed N failed M", "FAIL ..." followed by the end of its output, or
 "skip name: why". Place "plain" is Debian's memcached, for a look at the suite itself. FLASHIELD_BIN names the
@@ -115,13 +115,13 @@ def main():
     words = set()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         runs = [pool.submit(one, suite, place) for suite in chosen
-                for place in arguments.place or ["dram", "flash"] if place == "plain" or place in suite.places]
+                for place in arguments.place or ["dram", "flash", "full"] if place == "plain" or place in suite.places]
         skipped = set()
         for run in concurrent.futures.as_completed(runs):
             word, text = run.result()
             words.add(word)
             if word == "skip":  # for the same reason everywhere: one line
-                text = text.replace(" (dram)", "").replace(" (flash)", "")
+                text = text.replace(" (dram)", "").replace(" (flash)", "").replace(" (full)", "")
                 if text in skipped:
                     continue
                 skipped.add(text)

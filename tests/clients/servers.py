@@ -5,6 +5,7 @@
     dram    ours, all objects in DRAM
     flash   ours with little memory, behind place.py, which moves the client's objects to flash. The memory is enough for
             the index of a full flash too: with -M nothing else makes room. A read may take as long as a busy drive needs.
+    full    ours in DRAM with -m 8, of which others' objects have filled all before: what a suite stores makes it evict
 """
 import os
 import pathlib
@@ -23,6 +24,7 @@ PLACES = {
     "dram": ["-m", "64", "--metrics-listen=off"],
     "flash": ["--metrics-listen=off", "-m", "16", "-M", "--flash-size", "640m", "--segment-size", "2m", "--flash-object-size", "2048",
               "--admission", "all", "-t", "2", "--flash-read-timeout", "2m"],
+    "full": ["-m", "8", "--metrics-listen=off"],
 }
 
 
@@ -95,6 +97,8 @@ class Server:
                 self.port = free_port()
                 self.start([sys.executable, str(HERE / "place.py"), str(self.port), str(self.daemon_port)] +
                            (["--tls"] if self.tls else []), self.port)
+            if self.place == "full":
+                self.fill()
         except OSError:
             self.stop()
             raise
@@ -130,18 +134,38 @@ class Server:
     def __exit__(self, *_):
         self.stop()
 
-    def flash_hits(self):
-        """Hits on flash, from the daemon itself; 0 where it can't be asked in plain text."""
-        with socket.create_connection(("127.0.0.1", self.daemon_port), PATIENCE) as connection:
-            if self.tls:
-                import ssl
-                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-                connection = context.wrap_socket(connection)
-            connection.sendall(b"stats flash\r\n")
-            with connection.makefile("rb") as reader:
-                while (line := reader.readline()) not in (b"END\r\n", b""):
-                    if line.startswith(b"STAT flash_hits "):
-                        return int(line.split()[2])
+    def connect(self):
+        connection = socket.create_connection(("127.0.0.1", self.daemon_port), PATIENCE)
+        if not self.tls:
+            return connection
+        import ssl
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context.wrap_socket(connection)
+
+    def row(self, report, name):
+        """A row of this report, from the daemon itself; 0 where it can't be asked in plain text."""
+        with self.connect() as connection, connection.makefile("rb") as reader:
+            connection.sendall(report + b"\r\n")
+            while (line := reader.readline()) not in (b"END\r\n", b""):
+                if line.startswith(b"STAT " + name + b" "):
+                    return int(line.split()[2])
         return 0
+
+    def flash_hits(self):
+        return self.row(b"stats flash", b"flash_hits")
+
+    def fill(self):
+        """Stores objects of many sizes until some are evicted, and then as many again. The counters begin anew behind it."""
+        with self.connect() as connection, connection.makefile("rb") as reader:
+            count = 0
+            while not count or self.row(b"stats", b"evictions") < count // 2:
+                for _ in range(500):
+                    count += 1
+                    size = 100 + count * 37 % 4000
+                    connection.sendall(b"set others:%d 0 0 %d\r\n%s\r\n" % (count, size, b"x" * size))
+                    if reader.readline() != b"STORED\r\n":
+                        raise OSError("an object of the filling was not stored")
+            connection.sendall(b"stats reset\r\n")
+            reader.readline()
