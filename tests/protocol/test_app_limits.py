@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from helpers import until
+from helpers import has_faults, until
 
 SHOP = 700  # objects of the application that is to be kept, asked for in turn
 TURNS = 6
@@ -100,6 +100,7 @@ def test_a_reload_limits_what_is_there(start, open_folder):
         until(lambda: client.stats(b"settings")["app_limit"] == "NULL", "the setting")
 
 
+@pytest.mark.skipif(not has_faults(), reason="this build has no fault points")
 def test_a_reload_without_memory_keeps_what_there_is(start, open_folder):
     """It fails with its reason, and the limits of before hold, in the settings too; the next one is taken."""
     path, log = open_folder / "conf", open_folder / "log"
