@@ -18,6 +18,14 @@ def flashield_command():
 
 
 @functools.cache
+def has_faults():
+    """Only where there are fault points, a name that isn't one is an error."""
+    done = subprocess.run([flashield_command(), "-u", "nobody", "-s", "/nonexistent/socket"], capture_output=True, check=False,
+                          env=dict(os.environ, FLASHIELD_FAULTS="no_such_point=always"), timeout=PATIENCE)
+    return done.returncode == 64
+
+
+@functools.cache
 def version_of(command):
     return subprocess.run([command, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
 

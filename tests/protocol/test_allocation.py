@@ -2,23 +2,15 @@
 """A new flash file doesn't hold up the start: memory serves while it is made, and a stop or a kill meanwhile is no matter."""
 import os
 import signal
-import subprocess
 
 import pytest
 
 from conftest import SEGMENT
-from helpers import PATIENCE, Daemon, flashield_command, fill_turn, free_port, on_flash, until
+from helpers import Daemon, fill_turn, free_port, has_faults, on_flash, until
 from metrics import scrape, value as value_of
 
 MIB = 1 << 20
 SIZE = 48 * MIB  # three times what a start makes at once
-
-
-def has_faults():
-    """Only where there are fault points, a name that isn't one is an error."""
-    done = subprocess.run([flashield_command(), "-u", "nobody", "-s", "/nonexistent/socket"], capture_output=True, text=True,
-                          env=dict(os.environ, FLASHIELD_FAULTS="no_such_point=always"), timeout=PATIENCE, check=False)
-    return done.returncode == 64
 
 
 pytestmark = pytest.mark.skipif(not has_faults(), reason="this build has no fault points")

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from helpers import PATIENCE, fill, flashield_command, free_port, until
+from helpers import PATIENCE, fill, flashield_command, free_port, has_faults, until
 
 FLASH = ["--flash-size", "16m", "--segment-size", "64k", "--admission", "all", "-m", "4", "-t", "2"]
 USER = ["-u", "nobody"] if os.geteuid() == 0 else []
@@ -107,13 +107,6 @@ def test_a_full_file_system_takes_nothing_from_a_flash_that_is_there(start, smal
 
 
 # ---- what the kernel refuses ---------------------------------------------------------------------------
-
-
-def has_faults():
-    """Only where there are fault points, a name that isn't one is an error."""
-    done = subprocess.run([flashield_command(), *USER, "-s", "/nonexistent/socket"], capture_output=True, check=False,
-                          env=dict(os.environ, FLASHIELD_FAULTS="no_such_point=always"), timeout=PATIENCE)
-    return done.returncode == 64
 
 
 with_faults = pytest.mark.skipif(not has_faults(), reason="this build has no fault points")

@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from helpers import PATIENCE, ROOT, Client, flashield_command, free_port, until
+from helpers import PATIENCE, ROOT, Client, flashield_command, free_port, has_faults, until
 from test_tls import Authority
 
 USER = ["-u", "nobody"] if os.geteuid() == 0 else []
@@ -228,13 +228,6 @@ def test_watchdog_of_another_process(notified):
     started.finish()
     message, before = started.until("STOPPING", "1")
     assert not any("WATCHDOG" in each for each in [message, *before])
-
-
-def has_faults():
-    """Only where there are fault points, a name that isn't one is an error."""
-    done = subprocess.run([flashield_command(), *USER, "-s", "/nonexistent/socket"], capture_output=True, text=True,
-                          env=dict(os.environ, FLASHIELD_FAULTS="no_such_point=always"), timeout=PATIENCE, check=False)
-    return done.returncode == 64
 
 
 @pytest.mark.skipif(not has_faults(), reason="this build has no fault points")
