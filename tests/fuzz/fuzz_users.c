@@ -23,14 +23,14 @@ struct pairs {
 	bool malformed;
 };
 
-/* As memcached's documentation has it: user:password, a line each. */
+/* As memcached reads it: user:password, a line each. Both may be empty. */
 static void read_pair(struct pairs *pairs, const char *line, size_t length)
 {
 	const char *colon = memchr(line, ':', length), *end = line + length;
 
 	if (length > 0 && end[-1] == '\r')
 		end--;
-	if (!colon || end - colon < 2) {
+	if (!colon) {
 		pairs->malformed = true;
 		return;
 	}
@@ -73,7 +73,7 @@ static void try_all(struct auth *auth, const struct pairs *pairs)
 	for (unsigned u = 0; u < pairs->count; u++)
 		for (unsigned p = 0; p < pairs->count; p++) {
 			const struct word *user = &pairs->user[u], *password = &pairs->password[p];
-			const struct word less = { password->text, password->length - 1 };
+			const struct word less = { password->text, password->length - (password->length > 0) };
 
 			require(auth_check(auth, user->text, user->length, password->text, password->length) ==
 				is_pair(pairs, user, password));

@@ -175,6 +175,8 @@ def test_memory_that_is_out_now_and_then_costs_answers_and_no_more(start, open_f
                 for number in range(200):
                     key, value = b"key-%d" % number, b"%d-%d-" % (turn, number) * 100
                     answer = client.set(key, value)
+                    if not answer:
+                        raise ConnectionError("it was closed")
                     assert answer in (b"STORED\r\n", b"SERVER_ERROR out of memory storing object\r\n")
                     errors += answer != b"STORED\r\n"
                     found = client.get(key)

@@ -112,7 +112,7 @@ def test_what_changes_is_told_and_shown(reloaded):
                    flash_read_timeout="250ms", promote_miss_cost="7.5", verbose="2", hotkeys="hashes",
                    slow_log_threshold="1500us", slow_log_keys="yes")
     # On the command line -m is 4: that stays.
-    lines = reloaded.reload("admission")
+    lines = reloaded.reload("slow-log-keys")  # the last of them
     assert sorted(line for line in lines if "->" in line) == sorted([
         "notice: verbose: 0 -> 2", "notice: flash-write-limit: 0 -> 5m/s", "notice: flash-write-ratio: 0.2 -> 1.5",
         "notice: flash-read-timeout: 1s -> 250ms", "notice: promote-miss-cost: 50 -> 7.5",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The emulated drive of tools/slowdrive: under a small program, under the daemon and under memcached."""
 import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -196,16 +197,17 @@ def fill_until(client, condition, what):
 
 
 def keys_on_flash(daemon, count):
-    """Keys of so many objects that lie there, at least."""
-    keys = [b"key-%d" % n for n in range(300)]
+    """Keys of so many objects that lie there, at least. Each turn sets others: what is read in each turn stays in memory."""
+    turns = itertools.count()
     found = []
 
     def enough():
+        turn = next(turns)
+        keys = [b"key-%d-%d" % (turn, n) for n in range(300)]
         for key in keys:
-            if not client.get(key):  # not yet, or evicted
-                assert client.set(key, b"v" * 900) == b"STORED\r\n"
+            assert client.set(key, b"v" * 900) == b"STORED\r\n"
         fill_turn(client)
-        found[:] = [key for key in keys if on_flash(client, key)]
+        found[:] = [key for key in found + keys if on_flash(client, key)]
         return len(found) >= count
 
     with daemon.client() as client:
@@ -247,7 +249,7 @@ def test_a_start_that_waits_for_the_drive_ends_at_a_signal(start, open_folder, e
 @pytest.mark.parametrize("options", [[], ["-u", "root"], ["--seccomp=on"]], ids=["nobody", "root", "seccomp"])
 def test_the_daemon_s_reads_pass_the_drive(start, open_folder, options):
     """Whoever it becomes. Each of its reads is one of the drive's, and 200 at 1000 a second take their time. They are of
-    more objects than the daemon keeps, which reads one only once for many gets."""
+    more objects than the daemon keeps, which reads one only once for many gets; a few it may keep."""
     if "root" in options and os.geteuid() != 0:
         pytest.skip("needs root")
     daemon, drive = on_the_drive(start, open_folder, *options)
@@ -259,7 +261,7 @@ def test_the_daemon_s_reads_pass_the_drive(start, open_folder, options):
         assert all(client.get(keys[n % len(keys)]) for n in range(200))
         assert time.monotonic() - begin > 0.15
         # The cleaner reads, too: samples, and what it reclaims.
-        assert drive.reads.done - done >= client.count("flash_reads") - counted >= 200
+        assert drive.reads.done - done >= client.count("flash_reads") - counted >= 180
 
 
 def test_hanging_reads_are_misses_until_the_drive_works_again(start, open_folder):

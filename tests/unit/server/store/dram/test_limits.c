@@ -123,6 +123,8 @@ static void names_without_memory_change_nothing(void **state)
 {
 	struct harness *h = *state;
 
+	if (!HAVE_FAULTS)
+		skip();
 	open_with(h, NULL);
 	fault_arm(FAULT_limits_memory, FAULT_AFTER, 1);
 	assert_int_equal(store_set_limits(h->store, limits_from("a:dram=-1m,b:dram=-1m")), FS_ENOMEM);
