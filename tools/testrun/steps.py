@@ -63,7 +63,7 @@ SHORT = [
 ]
 REST = [
     [
-        Step("tsan", lambda: units.unit("tsan", "without"), [("tsan", "unit-build")]),
+        Step("tsan", lambda: units.unit("tsan"), [("tsan", f"build/tsan/tests/{name}") for name in units.threaded()]),
         Step("asan-arithmetic", lambda: units.unit("asan", "alone"), [("asan", "unit-build")]),
         Step("fuzz", units.fuzz, [("asan", "fuzz-build")]),
         Step("model-asan", lambda: suites.model("asan"), [("asan", "model")]),

@@ -22,7 +22,7 @@ UNIT_FIRST = ["/test_random", "/test_keep_all", "cleaner/test_tables", "/test_ov
 SLOW_SECONDS = 20
 
 # One thread and much arithmetic: half of the CPU time of all unit tests under ASan. "make test" runs them as released, the
-# rest of the run under ASan. TSan has nothing to find there.
+# rest of the run under ASan.
 ARITHMETIC = ["flashindex/test_load", "cleaner/test_tables", "/test_keep_all"]
 
 OPTIONS = {
@@ -32,17 +32,36 @@ OPTIONS = {
     "TSAN_OPTIONS": "second_deadlock_stack=1",
 }
 
+# What a program says at its end (tests/unit/threads.c), and those that may: TSan has nothing to find in the others.
+STARTS_THREADS = "# it starts threads"
+THREADED = "tests/unit/threaded.txt"
+
 TAP = re.compile(r"^(not )?ok \d+(?: - (.*?))?(?:\s*# (SKIP)\s*(.*))?$")
 TAP_PLAN = re.compile(r"^1\.\.(\d+)")
 
 
+def threaded():
+    """The names of the programs that start threads."""
+    with open(THREADED, encoding="utf-8") as file:
+        return [line.strip() for line in file if not line.startswith("#")]
+
+
+def name_of(program):
+    return program.partition("/tests/")[2]
+
+
 def programs_of(variant, arithmetic):
     """The programs that the sources make, so that one that didn't build is missed; ARITHMETIC among them or not, or those
-    alone."""
+    alone. Under TSan those with threads."""
     listed = subprocess.run(["make", "-s", f"VARIANT={variant}", "list-unit-tests"], check=True, capture_output=True,
                             text=True).stdout.split()
     if arithmetic != "too":
         listed = [program for program in listed if program.endswith(tuple(ARITHMETIC)) == (arithmetic == "alone")]
+    if variant == "tsan":
+        names = set(threaded())
+        for name in sorted(names - {name_of(program) for program in listed}):
+            failed(f"{THREADED} names a test that isn't there: {name}")
+        listed = [program for program in listed if name_of(program) in names]
     return sorted(listed, key=lambda program: (not program.endswith(tuple(UNIT_FIRST)), program))
 
 
@@ -104,11 +123,13 @@ def unit(variant, arithmetic="too"):
     for program in sorted(set(programs) - set(present)):
         failed(f"{program}: not built")
     say(f"-- {len(present)} unit test programs ({variant})")
-    prefix, cpu = without_aslr() if variant == "tsan" else [], counted()
+    prefix, cpu, known = without_aslr() if variant == "tsan" else [], counted(), threaded()
     # The sanitizers' own threads and memory leave no room for more than the machine has.
     with concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
         for program, (code, output) in zip(present, pool.map(lambda p: run_program(p, prefix, cpu), present)):
-            count(f"{program.partition('/tests/')[2]} ({variant})", code, output)
+            count(f"{name_of(program)} ({variant})", code, output)
+            if STARTS_THREADS in output.splitlines() and name_of(program) not in known:
+                failed(f"{name_of(program)} starts threads: {THREADED} lacks it")
 
 
 def power():
@@ -135,7 +156,7 @@ def frugal():
         for index, text in (("frugal", "frugal index"), ("chain", "frugal index with a chain")):
             if index == "chain" and name.endswith("test_walk"):  # chains take the place of objects that it counts
                 continue
-            count(f"{name.partition('/tests/')[2]} ({text})", *run_program(name, [], counted(), env={"STORE_INDEX": index, "STORE_OPERATIONS": "20000"}))
+            count(f"{name_of(name)} ({text})", *run_program(name, [], counted(), env={"STORE_INDEX": index, "STORE_OPERATIONS": "20000"}))
 
 
 def replay(name, seeds, cpu):
