@@ -17,7 +17,8 @@ BUILT = "/srv/built"
 BUILD_SECONDS = 2400  # a bound for what hangs
 # What a cross build needs of this machine's kind; of the other kind is what links, and what tests ask for.
 TOOLS = ["build-essential", "crossbuild-essential-arm64", "make", "git", "python3", "pkgconf", "debhelper", "dh-apparmor", "systemd-dev|systemd",
-         "qemu-user-static", "qemu-system-arm", "kmod", "cpio", "e2fsprogs"]
+         "qemu-user-static"]
+MACHINE_TOOLS = ["qemu-system-arm", "kmod", "cpio", "e2fsprogs"]
 TARGET = ["libcmocka-dev", "libsasl2-modules", "busybox-static"]
 NOT_TARGET = {"build-essential"}
 # Programs and folders that need asynchronous I/O or the kernel's own figures, which qemu-user hasn't: they run in the machine.
@@ -49,14 +50,14 @@ class Cross:
         """A command in the system, for who reads what it prints while it runs. It has a bound of its own."""
         return ["chroot", self.system.root, "env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", *words]
 
-    def install(self):
-        """Everything that is needed: (exit code, output)."""
+    def install(self, machine):
+        """Everything that is needed, for an emulated machine too or not: (exit code, output)."""
         self.run("dpkg", "--add-architecture", "arm64")
         code, output = self.system.apt("update")
         if code != 0:
             return code, output
         tools = [word.split("|")[0] if self.run("apt-cache", "show", word.split("|")[0])[0] == 0 else word.split("|")[-1]
-                 for word in TOOLS]
+                 for word in TOOLS + (MACHINE_TOOLS if machine else [])]
         return self.system.apt("install", *tools, *packages())
 
     def make_deb(self):
@@ -68,11 +69,13 @@ class Cross:
         """Where the package was built."""
         return self.find(f"{BUILT}/deb", r"flashield-[0-9.]+")
 
-    def make_tests(self):
-        """The unit tests and the model's client beside the package's programs, with its flags."""
+    def make_tests(self, machine):
+        """The unit tests beside the package's programs, with its flags: those for qemu-user, or all and the model's client."""
+        goals = ["unit-build", "model"] if machine else [f"debian/build/release-{COMPILER}/tests/{name}" for name in self.tests()
+                                                         if not KERNEL.match(name)]
         return self.run("sh", "-ec", "cd $0 && exec dpkg-architecture -a arm64 -c env "
                         "'DEB_BUILD_MAINT_OPTIONS=hardening=+all optimize=-lto' BUILD=debian/build VARIANT=release WERROR=1 "
-                        "dh_auto_build -- unit-build model", self.tree())
+                        'dh_auto_build -- "$@"', self.tree(), *goals)
 
     def built(self):
         return f"{self.tree()}/debian/build/release-{COMPILER}"

@@ -47,13 +47,13 @@ def refusals(report, cross):
         report.check(f"a build for {what} ends with the reason", code != 0 and "#error" in output, tail(output))
 
 
-def prepare(report, cross):
-    code, output = cross.install()
+def prepare(report, cross, machine):
+    code, output = cross.install(machine)
     report.need("a compiler for arm64 and its libraries install", code == 0, tail(output))
     refusals(report, cross)
     code, output = cross.make_deb()
     report.need("the package for arm64 builds without a warning", code == 0, tail(output))
-    code, output = cross.make_tests()
+    code, output = cross.make_tests(machine)
     report.need("and so do its unit tests", code == 0, tail(output))
 
 
@@ -123,8 +123,9 @@ def main():
         return report.result()
     cross = Cross(work, os.path.join(work, "base"))
     try:
-        prepare(report, cross)
-        for part in arguments.parts or PARTS:
+        parts = arguments.parts or list(PARTS)
+        prepare(report, cross, "machine" in parts)
+        for part in parts:
             PARTS[part](report, cross)
     except Exception:  # whatever it is, it is told
         report.check("runs to its end", False, traceback.format_exc())
