@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/log_file.h"
@@ -40,10 +41,11 @@ struct reload {
 	const struct conf *fresh;
 };
 
+/* NULL: there is no text, or no memory for the copy. */
 static char *copy_text(const char *text)
 {
 	size_t bytes = text ? strlen(text) + 1 : 0;
-	char *copy = text ? mem_must_zalloc(bytes) : NULL;
+	char *copy = text ? mem_alloc(bytes) : NULL;
 
 	if (copy)
 		memcpy(copy, text, bytes);
@@ -72,6 +74,7 @@ struct reload *reload_create(const struct server *server, int argc, char **argv)
 	reload->applied = *server->conf;
 	lock_init(&reload->lock, LOCK_LEAF);
 	reload->new_app_limit = copy_text(server->conf->app_limit);
+	must(reload->new_app_limit || !server->conf->app_limit); /* at the start only */
 	keep_app_limit(reload);
 	atomic_init(&reload->verbose, server->conf->verbose);
 	if (server->conf->config_path && access(server->conf->config_path, R_OK) != 0)
