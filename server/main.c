@@ -152,6 +152,8 @@ static void on_ready(void *context)
 	const struct parts *parts = context;
 
 	process_detach_done(parts->process);
+	if (process_log_moved(parts->process)) /* whoever has typed the options has seen them already */
+		conf_log_notes(parts->server->conf);
 	if (stop_was_early())
 		net_stop(parts->server->net);
 	else

@@ -71,6 +71,11 @@ static bool logs_to_syslog(const struct conf *conf)
 	return conf->daemonize && conf->verbose == 0 && !conf->log_file;
 }
 
+bool process_log_moved(const struct process *process)
+{
+	return log_file_is_open() || logs_to_syslog(process->conf);
+}
+
 static bool to_syslog(const struct log_record *record)
 {
 	syslog(record->priority, "%s", record->text);

@@ -45,5 +45,7 @@ void process_write_pid(struct process *process);
 void process_remove_pid(struct process *process);
 /* -d: lets the parent exit with code 0, and closes standard input and output. */
 void process_detach_done(struct process *process);
+/* Returns true if the log is a file or the system's log by now: what was told before is on standard error alone. */
+bool process_log_moved(const struct process *process);
 
 #endif

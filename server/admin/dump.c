@@ -144,15 +144,15 @@ static int format_mg(char *out, const struct store_seen *object)
 	return snprintf(out, LINE_MAX_BYTES, "mg %.*s b\r\n", length, text);
 }
 
-static int format_meta(char *out, const struct store_seen *object)
+static int format_meta(char *out, const struct store_seen *object, bool blank_last)
 {
 	char key[3 * STORE_KEY_MAX + 1];
 
 	return snprintf(out, LINE_MAX_BYTES,
-			"key=%s exp=%" PRId64 " la=%" PRId64 " cas=%" PRIu64 " fetch=%s cls=%u size=%u flags=%u\n",
+			"key=%s exp=%" PRId64 " la=%" PRId64 " cas=%" PRIu64 " fetch=%s cls=%u size=%u flags=%u%s\n",
 			events_key(object->key, object->key_length, key), object->expires, object->accessed,
-			object->cas, object->fetched ? "yes" : "no", object->class, object->bytes,
-			object->client_flags);
+			object->cas, object->fetched ? "yes" : "no", object->class, object->bytes, object->client_flags,
+			blank_last ? " " : "");
 }
 
 struct walk {
@@ -173,7 +173,8 @@ static bool dump_object(void *context, const struct store_seen *object)
 	if (dump->used + LINE_MAX_BYTES > BUFFER_BYTES && !flush_dump(dump, walk->loan))
 		return false;
 	out = dump->buffer + dump->used;
-	dump->used += (size_t)(dump->wish.form == DUMP_MG ? format_mg(out, object) : format_meta(out, object));
+	dump->used += (size_t)(dump->wish.form == DUMP_MG ? format_mg(out, object)
+							  : format_meta(out, object, dump->wish.blank_last));
 	return true;
 }
 

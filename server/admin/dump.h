@@ -33,6 +33,7 @@ enum dump_form {
 struct dump_wish {
 	enum dump_form form;
 	bool ok_first; /* the first line is OK */
+	bool blank_last; /* DUMP_META: a blank is before each line's end */
 	bool all; /* all classes: classes is not read */
 	bool classes[DUMP_CLASSES]; /* by store_class_bytes */
 };

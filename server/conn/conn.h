@@ -133,6 +133,7 @@ struct output {
 	char *bytes; /* NULL when empty; [head, tail) waits to be sent */
 	uint32_t head, tail, capacity;
 	uint64_t origin; /* position in the stream of bytes[0] */
+	uint64_t begun; /* position in the stream where the client has ended a pipeline last (conn_end_pipeline) */
 	uint64_t value_bytes; /* of ready replies in the queue */
 	struct reply *first, *last;
 	uint64_t held; /* memory: bytes[] and the replies with their values */
@@ -240,10 +241,25 @@ static inline void conn_put(struct conn *conn, const char *text, uint32_t length
 	conn_commit(conn, length);
 }
 
-/* Returns true if no answer waits to be sent, as before the first command of a pipeline. */
+/* Returns true if no answer waits to be sent. */
 static inline bool conn_output_is_empty(const struct conn *conn)
 {
 	return conn->output.head == conn->output.tail && !conn->output.first;
+}
+
+/* Remembers that a pipeline ends with the answers so far ("mn"): a command that must be the first of one may follow. */
+static inline void conn_end_pipeline(struct conn *conn)
+{
+	conn->output.begun = conn->output.origin + conn->output.tail;
+}
+
+/* Returns true before the first command of a pipeline: all answers have been sent, or the last one has ended a pipeline. */
+static inline bool conn_begins_pipeline(const struct conn *conn)
+{
+	const struct output *output = &conn->output;
+
+	return conn_output_is_empty(conn) || (output->origin + output->tail == output->begun &&
+					      (!output->first || output->last->position < output->begun));
 }
 
 /* ---- replies --------------------------------------------------------------------------------- */

@@ -91,6 +91,7 @@ enum text_step text_meta_noop(struct conn *conn, const struct text_command *comm
 {
 	(void)command;
 	conn_put_text(conn, "MN\r\n");
+	conn_end_pipeline(conn);
 	return TEXT_NEXT;
 }
 
@@ -251,7 +252,7 @@ enum text_step text_watch(struct conn *conn, const struct text_command *command)
 
 	if (conn->server->conf->disable_watch)
 		return noreply ? TEXT_NEXT : text_say(conn, "CLIENT_ERROR watch commands not allowed\r\n");
-	if (!conn_output_is_empty(conn))
+	if (!conn_begins_pipeline(conn))
 		return noreply ? TEXT_NEXT : text_say(conn, "ERROR cannot pipeline other commands before watch\r\n");
 	while (text_word(&at, command->rest_end, &word, &length)) {
 		enum event_stream stream = events_find(word, length);

@@ -32,6 +32,7 @@ enum text_kind {
 #define COMPAT_DEBUG_EXP 24 /* exp of "me" has a minus only where there is no time */
 #define COMPAT_GRAMMAR 40 /* enum text_grammar */
 #define COMPAT_QUIET_MADE 40 /* q of an ma that makes its object leaves the answer out */
+#define COMPAT_DUMP_BLANK 39 /* each line of metadump ends in a blank */
 #define COMPAT_DUMP_OK 43 /* the lines of metadump and mgdump follow an OK */
 #define COMPAT_SHUTDOWN 40 /* "shutdown" without -A is a SERVER_ERROR */
 

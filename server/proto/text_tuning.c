@@ -122,7 +122,9 @@ static bool crawler_enabled(const struct conn *conn)
 
 static enum text_step list_objects(struct conn *conn, const struct words *words, enum dump_form form)
 {
-	struct dump_wish wish = { .form = form, .ok_first = conf_compat_from(conn->server->conf, COMPAT_DUMP_OK) };
+	struct dump_wish wish = { .form = form,
+				  .ok_first = conf_compat_from(conn->server->conf, COMPAT_DUMP_OK),
+				  .blank_last = conf_compat_from(conn->server->conf, COMPAT_DUMP_BLANK) };
 	const char *wrong;
 
 	if (!crawler_enabled(conn))
@@ -130,7 +132,7 @@ static enum text_step list_objects(struct conn *conn, const struct words *words,
 	if (conn->server->conf->disable_dumping)
 		return text_say(conn,
 				form == DUMP_MG ? "ERROR key dump not allowed\r\n" : "ERROR metadump not allowed\r\n");
-	if (!conn_output_is_empty(conn))
+	if (!conn_begins_pipeline(conn))
 		return text_say(conn, form == DUMP_MG ? "ERROR cannot pipeline other commands before mgdump\r\n"
 						      : "ERROR cannot pipeline other commands before metadump\r\n");
 	wrong = parse_classes(words, &wish.all, wish.classes);

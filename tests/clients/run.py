@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs other people's clients against the daemon: run.py [--place dram|flash|full|plain]... [--jobs N] [SUITE]...
+"""Runs other people's clients against the daemon: run.py [--place dram|flash|full|plain]... [--beside debian|newest] [--jobs N] [SUITE]...
 
 A line per suite and place: "PASS name (place): passed N failed M", "FAIL ..." followed by the end of its output, or
-"skip name: why". Place "plain" is Debian's memcached, for a look at the suite itself. FLASHIELD_BIN names the
-daemon. What is downloaded is kept in build/clients (CLIENTS_CACHE). Exit code 1 when anything failed.
+"skip name: why". Place "plain" is Debian's memcached, for a look at the suite itself. --beside runs each suite with a
+memcached too: Debian's (MEMCACHED_BIN), or the newest (tests/upstream). Ours answers as that version does, and its counts must be
+that one's, or better; in the place "full" those of a memcached that has been filled as ours. FLASHIELD_BIN names the daemon. What is downloaded is kept in build/clients (CLIENTS_CACHE). Exit code 1 when anything failed.
 """
 import argparse
 import concurrent.futures
@@ -15,9 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "upstream"))
 
 import fetch
 import servers
+import source
 import suites
 from suite import Context
 
@@ -45,27 +50,41 @@ def tail(text):
     return "\n".join("  " + line for line in found + lines[-SHOWN_LINES:])
 
 
-def one(suite, place):
+@dataclass
+class Outcome:
+    """How a suite went in a place: PASS, FAIL or skip, what is told of it, and what it counted."""
+    word: str
+    text: str
+    counts: tuple = None  # (passed, failed)
+    faults: int = 0  # beside these: daemons that ended badly, objects that weren't read from flash
+
+    def good(self, reference):
+        """Without a reference all has passed; with one the counts are the same, or more of the same tests have passed."""
+        if reference is None:
+            return self.word == "PASS"
+        return self.counts is not None and sum(self.counts) == sum(reference.counts) and self.counts[1] <= reference.counts[1] and \
+            not self.faults
+
+
+def one(suite, place, reference=None):
     """As once(). A set clears every slot that may be its key's, rarely another key's too (innocent_drops in stats flash):
     an object that is lost so is a miss that the design allows. So a suite that fails in the flash place is run again,
     and both runs are told: what goes wrong twice is no such loss."""
-    word, text = once(suite, place)
-    if word != "FAIL" or place != "flash":
-        return word, text
-    again, second = once(suite, place)
-    head, _, rest = second.partition("\n")
-    return again, f"{head}, in a second run\n{rest}\n  the first time: " + text.replace("\n", "\n  ")
+    first = once(suite, place)
+    if first.word == "skip" or place != "flash" or first.good(reference):
+        return first
+    again = once(suite, place)
+    head, _, rest = again.text.partition("\n")
+    again.text = f"{head}, in a second run\n{rest}\n  the first time: " + first.text.replace("\n", "\n  ")
+    return again
 
 
 def once(suite, place):
-    """(word, text): how this suite went in this place."""
     name = f"{suite.name} ({place})"
-    if place == "plain" and suite.not_plain:
-        return "skip", f"{name}: {suite.not_plain}"
     try:
         tools = {need.__name__: need() for need in suite.needs}
     except fetch.Missing as why:
-        return "skip", f"{name}: {why}"
+        return Outcome("skip", f"{name}: {why}")
     before = time.monotonic()
     try:
         with contextlib.ExitStack() as stack:
@@ -83,24 +102,64 @@ def once(suite, place):
                 from_flash = sum(server.flash_hits() for server in running)
             ends = [end for end in [server.stop() for server in running] if end]
     except OSError as error:
-        return "FAIL", f"{name}: passed 0 failed 1\n  {error}"
-    if from_flash < suite.least_from_flash and place == "flash":
-        failed += 1
-        output += f"\n{from_flash} hits on flash, expected at least {suite.least_from_flash}\n"
-    for end in ends:
-        failed += 1
-        output += "\n" + end
+        return Outcome("FAIL", f"{name}: passed 0 failed 1\n  {error}", (0, 1), 1)
     if code != 0 or not passed:
         failed = max(failed, 1)
         output += f"\nexit code {code}\n"
+    faults = len(ends)
+    if from_flash < suite.least_from_flash and place == "flash":
+        faults += 1
+        output += f"\n{from_flash} hits on flash, expected at least {suite.least_from_flash}\n"
+    for end in ends:
+        output += "\n" + end
     more = f", {from_flash} hits on flash" if from_flash else ""
-    line = f"{name}: passed {passed} failed {failed}{more}, {time.monotonic() - before:.1f} s"
-    return ("FAIL", line + "\n" + tail(output)) if failed else ("PASS", line)
+    line = f"{name}: passed {passed} failed {failed + faults}{more}, {time.monotonic() - before:.1f} s"
+    bad = failed or faults
+    return Outcome("FAIL" if bad else "PASS", line + "\n" + tail(output) if bad else line, (passed, failed), faults)
+
+
+def alone(suite, places):
+    """The outcomes of a suite in these places."""
+    return [one(suite, place) if place in servers.MEMCACHED or servers.Beside.newest or not suite.not_plain else
+            Outcome("skip", f"{suite.name} ({place}): {suite.not_plain}") for place in places]
+
+
+def beside(suite, places):
+    """Its outcomes beside memcached's: the counts must be the same, or more of the same tests pass: memcached finds no place for large
+    objects among slabs that are full. What fails with both is no fault."""
+    theirs = {}
+    outcomes = []
+    for place in places:
+        plain = servers.MEMCACHED[place]
+        if plain not in theirs:
+            theirs[plain] = alone(suite, [plain])[0]
+        reference = theirs[plain]
+        ours = one(suite, place, None if reference.word == "skip" else reference)
+        if ours.word != "skip" and reference.word != "skip":
+            head, _, rest = ours.text.partition("\n")
+            passed, failed = reference.counts
+            line = f"{head}, memcached {servers.Beside.version}: passed {passed} failed {failed}"
+            ours = Outcome("PASS", line) if ours.good(reference) else \
+                Outcome("FAIL", f"{line}\n{rest}\n  memcached: " + reference.text.replace("\n", "\n  "))
+        elif ours.word != "skip":
+            ours.text += f"\n  not compared: {reference.text}"
+        outcomes.append(ours)
+    return outcomes
+
+
+def take_memcached(release):
+    """Names the memcached that ours is compared with."""
+    if release == "newest":
+        os.environ["MEMCACHED_BIN"] = str(source.built() / "memcached")
+        servers.Beside.newest = True
+    servers.Beside.version = subprocess.run([servers.program_of("plain"), "-V"], capture_output=True, text=True,
+                                            check=True).stdout.split()[1]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--place", action="append", choices=list(servers.PLACES))
+    parser.add_argument("--beside", choices=["debian", "newest"], help="compare the counts with this memcached's")
     parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("suites", nargs="*")
@@ -112,20 +171,32 @@ def main():
         return 0
     if not chosen:
         sys.exit(f"run.py: no suite is called {' '.join(arguments.suites)}")
+    places = arguments.place or list(servers.MEMCACHED)
+    how = alone
+    if arguments.beside:
+        how = beside
+        places = [place for place in places if place in servers.MEMCACHED]
+        try:
+            take_memcached(arguments.beside)
+        except (source.Missing, OSError) as why:
+            print(f"skip clients beside memcached: {why}")
+            return 0
     words = set()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        runs = [pool.submit(one, suite, place) for suite in chosen
-                for place in arguments.place or ["dram", "flash", "full"] if place == "plain" or place in suite.places]
+        # Beside memcached its counts are taken once for all places of a suite; alone each place is a task.
+        groups = [places] if arguments.beside else [[place] for place in places]
+        runs = [pool.submit(how, suite, wanted) for suite in chosen for group in groups
+                if (wanted := [place for place in group if place not in servers.MEMCACHED or place in suite.places])]
         skipped = set()
-        for run in concurrent.futures.as_completed(runs):
-            word, text = run.result()
-            words.add(word)
-            if word == "skip":  # for the same reason everywhere: one line
+        for outcome in (outcome for run in concurrent.futures.as_completed(runs) for outcome in run.result()):
+            words.add(outcome.word)
+            text = outcome.text
+            if outcome.word == "skip":  # for the same reason everywhere: one line
                 text = text.replace(" (dram)", "").replace(" (flash)", "").replace(" (full)", "")
                 if text in skipped:
                     continue
                 skipped.add(text)
-            print(word, text, flush=True)
+            print(outcome.word, text, flush=True)
     return 1 if "FAIL" in words else 0
 
 

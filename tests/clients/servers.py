@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The daemons that a suite talks to, and where their objects lie.
 
-    plain   Debian's memcached: what a suite is written against, and must pass in full
-    dram    ours, all objects in DRAM
-    flash   ours with little memory, behind place.py, which moves the client's objects to flash. The memory is enough for
-            the index of a full flash too: with -M nothing else makes room. A read may take as long as a busy drive needs.
-    full    ours in DRAM with -m 8, of which others' objects have filled all before: what a suite stores makes it evict
+    plain       Debian's memcached: what a suite is written against, and must pass in full
+    plain-full  memcached with -m 8, filled as ours in the place "full": what the counts there are compared with
+    dram        ours, all objects in DRAM
+    flash       ours with little memory, behind place.py, which moves the client's objects to flash. The memory is enough for
+                the index of a full flash too: with -M nothing else makes room. A read may take as long as a busy drive needs.
+    full        ours in DRAM with -m 8, of which others' objects have filled all before: what a suite stores makes it evict
 """
 import os
 import pathlib
@@ -25,11 +26,24 @@ PLACES = {
     "flash": ["--metrics-listen=off", "-m", "16", "-M", "--flash-size", "640m", "--segment-size", "2m", "--flash-object-size", "2048",
               "--admission", "all", "-t", "2", "--flash-read-timeout", "2m"],
     "full": ["-m", "8", "--metrics-listen=off"],
+    "plain-full": ["-m", "8", "-U", "0"],
 }
+MEMCACHED = {"dram": "plain", "flash": "plain", "full": "plain-full"}  # where the counts of each place are compared with
+
+
+class Beside:
+    """What ours is compared with: nothing, or a memcached of this version."""
+    version = None
+    newest = False  # not Debian's
+
+    @classmethod
+    def options(cls, place):
+        """By which ours answers like that one. They are the last: a suite's own choice of a version gives way."""
+        return ["--compat-version", cls.version] if cls.version and place in MEMCACHED else []
 
 
 def program_of(place):
-    if place == "plain":
+    if place not in MEMCACHED:
         return os.environ.get("MEMCACHED_BIN", "/usr/bin/memcached")
     return os.environ.get("FLASHIELD_BIN", str(ROOT / "build" / "flashield"))
 
@@ -92,12 +106,12 @@ class Server:
         if os.geteuid() == 0:
             command += ["-u", "nobody"]
         try:
-            self.start(command + self.options, self.port)
+            self.start(command + self.options + Beside.options(self.place), self.port)
             if self.place == "flash":
                 self.port = free_port()
                 self.start([sys.executable, str(HERE / "place.py"), str(self.port), str(self.daemon_port)] +
                            (["--tls"] if self.tls else []), self.port)
-            if self.place == "full":
+            if self.place.endswith("full"):
                 self.fill()
         except OSError:
             self.stop()

@@ -22,7 +22,8 @@ def drop_in(folder, place):
     wrapper = os.path.join(bin_folder, "memcached")
     user = " -u root" if os.geteuid() == 0 else ""  # it has to read keys that the suite has made for itself
     with open(wrapper, "w", encoding="utf-8") as opened:
-        opened.write(f'#!/bin/sh\nexec {servers.program_of(place)}{user} "$@"\n')
+        beside = "".join(" " + option for option in servers.Beside.options(place))
+        opened.write(f'#!/bin/sh\nexec {servers.program_of(place)}{user} "$@"{beside}\n')
     os.chmod(wrapper, 0o755)
     return {"PATH": bin_folder + os.pathsep + os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -44,7 +45,7 @@ TLS_STALLS = "memcached 1.6.18 waits for the socket while OpenSSL holds requests
 
 def as_release(version):
     """For a client that a later memcached breaks, too."""
-    return lambda _folder, place: Setup([] if place == "plain" else ["--compat-version", version])
+    return lambda _folder, place: Setup(["--compat-version", version] if place in servers.MEMCACHED else [])
 
 
 # memccapable wants an error for words too many behind a delete, which memcached ignores since 1.6.40. It sets, counts and reads at once: of what it sets, little moves meanwhile.

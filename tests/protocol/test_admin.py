@@ -253,8 +253,32 @@ def test_dumps_can_be_forbidden(start):
 def test_what_lends_a_connection_comes_first_in_a_pipeline(start, command, name):
     """Behind other answers it is an error, and the commands after it are answered."""
     with start().client() as client:
-        client.send(b"mn\r\n" + command + b"\r\nmn\r\n")
-        assert [client.line() for _ in range(3)] == [b"MN\r\n", b"ERROR cannot pipeline other commands before %s\r\n" % name, b"MN\r\n"]
+        for before, answers in ((b"verbosity 0\r\n", [b"OK\r\n"]), (b"mn\r\nget a\r\n", [b"MN\r\n", b"END\r\n"])):
+            client.send(before + command + b"\r\nmn\r\n")
+            wanted = [*answers, b"ERROR cannot pipeline other commands before %s\r\n" % name, b"MN\r\n"]
+            assert [client.line() for _ in wanted] == wanted
+
+
+@pytest.mark.parametrize("command, last", [(b"lru_crawler metadump all", b"END\r\n"), (b"lru_crawler mgdump all", b"EN\r\n")],
+                         ids=lambda value: value.decode())
+def test_a_pipeline_ends_at_mn(start, command, last):
+    """What lends a connection may follow it in the same packet."""
+    with start().client() as client:
+        client.send(b"set a 0 0 1\r\nx\r\nget a\r\nmn\r\n" + command + b"\r\n")
+        assert [client.line() for _ in range(6)] == [b"STORED\r\n", b"VALUE a 0 1\r\n", b"x\r\n", b"END\r\n", b"MN\r\n", b"OK\r\n"]
+        assert client.line().lstrip(b"mgkey= ").startswith(b"a")
+        client.send(b"mn\r\nwatch evictions\r\n")
+        assert [client.line() for _ in range(3)] == [last, b"MN\r\n", b"OK\r\n"]
+
+
+@pytest.mark.parametrize("version, last", [("1.6.38", b"0\n"), ("1.6.39", b"0 \n")])
+def test_the_end_of_a_line_of_a_dump(start, version, last):
+    """A blank is there where memcached has one."""
+    with start("--compat-version", version).client() as client:
+        client.set(b"a", b"x")
+        client.send(b"lru_crawler metadump all\r\n")
+        assert client.line().endswith(b" flags=" + last)
+        assert client.line() == b"END\r\n"
 
 
 def test_settings_of_slabs_are_kept(start):

@@ -214,12 +214,12 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
 
 
 @contextlib.contextmanager
-def in_background(folder, *options, before=()):
-    """A daemon with -d, its pid and its port."""
+def in_background(folder, *options, before=(), warns=""):
+    """A daemon with -d, its pid and its port; warns is what it says of its options."""
     pid_file, port = folder / "pid", free_port()
     done = subprocess.run([*before, flashield_command(), *USER, "-d", "-P", str(pid_file), "-l", "127.0.0.1", "-p", str(port),
                            "--metrics-listen=off", *map(str, options)], capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0 and done.stdout == "", done.stderr
+    assert done.returncode == 0 and done.stdout == "" and re.fullmatch(warns, done.stderr.rstrip()), done.stderr
     pid = int(pid_file.read_text())
     try:
         yield pid, port
@@ -250,6 +250,14 @@ def test_log_file(open_folder):
             os.close(kept)
     assert re.fullmatch(TIME + "notice: a client has set the memory limit to 100 MiB", old.read_text().splitlines()[-1])
     assert any(re.fullmatch(TIME + "notice: a client has set the memory limit to 90 MiB", line) for line in lines), lines
+
+
+def test_notes_about_options_are_in_the_log_file(open_folder):
+    """They are on standard error too, for the person who has typed the command."""
+    log = open_folder / "log"
+    note = r"warning: -e /nonexistent is without effect: .*"
+    with in_background(open_folder, "--log-file", log, "-e", "/nonexistent", warns=TIME + note):
+        assert len(re.findall(f"^{TIME}{note}$", log.read_text(), re.MULTILINE)) == 1
 
 
 def test_log_file_of_a_start_that_fails(open_folder, dram_daemon):

@@ -1,8 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""memcached's own tests (t/*.t of the newest version) with our daemon in the place of memcached-debug.
+"""memcached's own tests (t/*.t) with our daemon in the place of memcached-debug.
 
-    run.py [--only REGEX] [--theirs]
+    run.py [--release newest|debian] [--place dram|flash|full] [--only REGEX] [--theirs]
+
+--release names whose tests: those of the newest version, or those of Debian 12's; ours answers as that version does. --place says
+how each daemon is started beyond the options of the test: as it is (dram), with a flash, or with -m 8 and the memory filled with
+others' objects before the test begins (full). memcached itself fails some tests then: it is run too, and what fails with both is
+told as such.
 
 A line for each file: "PASS getset.t: passed 2049 failed 0", or with failures that tests/compare/intended.py lists: "PASS lru.t:
 passed 131 failed 0, 18 intended (CLOCK)". Exit code 1 if another test fails, if a listed one doesn't, or if a file ends early.
@@ -24,7 +29,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "compare"), str(HERE.parent / "prot
 
 import intended
 import source
-from helpers import flashield_command
+from helpers import flashield_command, version_of
 from wallclock import library_in
 
 WORDS = {intended.ENDS, intended.NOT_RUN, intended.WITHOUT_EXTSTORE}
@@ -57,12 +62,54 @@ OVERLAY = r"""
 1;
 """
 
+# Fills what a test has started with objects of many sizes until some are evicted, and then as many again; the counters begin anew
+# behind it. Left alone is what has its own size of memory, wants a login or a certificate, or evicts nothing.
+FILLS = r"""
+{
+    no warnings 'redefine';
+    my $start = \&new_memcached;
+    *new_memcached = sub {
+        my ($args, @more) = @_;
+        my $handle = $start->($args, @more);
+        return $handle if enabled_tls_testing() or ($args // '') =~ /(?:^| )-(?:m|M|S|Y|Z|B)|-l \S*tls|memory-file|-e /;
+        my $sock = $handle->new_sock or return $handle;
+        my $count = 0;
+        while ($count < 30000) {
+            for (1 .. 20) {  # more at once, and memcached waits for one to read answers who waits for it to take sets
+                my $sets = '';
+                for (1 .. 20) {
+                    my $size = 100 + ++$count * 37 % 4000;
+                    $sets .= "set others:$count 0 0 $size\r\n" . 'x' x $size . "\r\n";
+                }
+                print $sock $sets;
+                <$sock> for 1 .. 20;
+            }
+            last if mem_stats($sock)->{evictions} >= $count / 2;
+        }
+        print $sock "stats reset\r\n";
+        <$sock>;
+        print $sock "quit\r\n";
+        <$sock>;
+        return $handle;
+    };
+}
+
+1;
+"""
+
 WRAPPER = """#!/bin/sh
 if [ -n "$WALLCLOCK_FILE" ]; then
-    LD_PRELOAD={library} exec {daemon} --metrics-listen=off "$@"
+    export LD_PRELOAD={library}
 fi
-exec {daemon} --metrics-listen=off "$@"
+case "$*" in
+    *ext_path*) exec {daemon} {options} "$@" ;;
+esac
+exec {daemon} {options} {place} "$@"
 """
+
+# The flash is each daemon's own, in the folder of the test's file. All objects may go there, so that those which memory has no room for do.
+FLASH = "--flash-path=$FLASH_FOLDER/flash-$$ --flash-size=64m --segment-size=256k --admission=all"
+PLACES = {"dram": "", "flash": FLASH, "full": "-m 8"}
 
 # A network of its own for each file, where that is allowed: some tests want ports that others have.
 LONELY = """
@@ -81,27 +128,37 @@ def alone(command):
     return command
 
 
-def make_folder(tree, folder, theirs):
-    """A folder that looks like memcached's after its make, with the tests and one daemon."""
+def add_to_module(folder, perl):
+    """Puts it behind the functions of MemcachedTest.pm, before its next package."""
+    module = folder / "t" / "lib" / "MemcachedTest.pm"
+    head, package, rest = module.read_text().partition("\n####################")
+    assert package and head.rstrip().endswith(("}", "1;")), "MemcachedTest.pm looks otherwise than expected"
+    module.write_text(head + perl.replace("\n1;\n", "") + package + rest)
+
+
+def make_folder(tree, folder, place, version):
+    """A folder that looks like memcached's after its make, with the tests and one daemon: ours, as that version, or memcached."""
     shutil.copytree(tree / "t", folder / "t")
     for name in ("timedrun", "sizes", "testapp"):
         shutil.copy2(tree / name, folder / name)
     for name in ("memcached", "memcached-debug"):
-        if theirs:
-            shutil.copy2(tree / name, folder / name)
-            continue
-        (folder / name).write_text(WRAPPER.format(library=library_in(folder), daemon=flashield_command()))
+        if version:
+            (folder / name).write_text(WRAPPER.format(library=library_in(folder), daemon=flashield_command(), place=PLACES[place],
+                                                      options=f"--metrics-listen=off --compat-version={version}"))
+        else:
+            (folder / name).write_text(f'#!/bin/sh\nexec {tree / name} {PLACES[place] if place == "full" else ""} "$@"\n')
         (folder / name).chmod(0o755)
-    if not theirs:
-        module = folder / "t" / "lib" / "MemcachedTest.pm"
-        head, package, rest = module.read_text().partition("\n####################")
-        assert package and head.rstrip().endswith("}"), "MemcachedTest.pm looks otherwise than expected"
-        module.write_text(head + OVERLAY.replace("\n1;\n", "") + package + rest)
+    if version:
+        add_to_module(folder, OVERLAY)
+    if place == "full":
+        add_to_module(folder, FILLS)
 
 
 def run_file(folder, name, theirs, listed):
     """(exit code, output)."""
-    env = dict(os.environ, TMPDIR=str(folder))
+    flash = folder / f"flash-{name}"
+    flash.mkdir()
+    env = dict(os.environ, TMPDIR=str(folder), FLASH_FOLDER=str(flash))
     if any(intended.WITHOUT_EXTSTORE in patterns for _, patterns in listed):
         env["WITHOUT_EXTSTORE"] = "1"
     for prefix, more in ENVIRONMENT.items():
@@ -123,30 +180,37 @@ def run_file(folder, name, theirs, listed):
             pass
         process.wait()
         output.seek(0)
+        shutil.rmtree(flash)
         return code, output.read()
 
 
 class Result:
-    """What a file's output says, beside what is listed for it."""
+    """What a file's output says, beside what is listed for it. With a reference, memcached's own result in the same place, what fails
+    there too is told apart."""
 
-    def __init__(self, name, code, output, listed):
+    def __init__(self, name, code, output, listed, reference=None):
         found = LINE.findall(output)
         self.name, self.output = name, output
         self.passed = sum(word == "ok" for word, _, _ in found)
-        failed = [f"{number} {what}".strip() for word, number, what in found if word != "ok"]
+        self.failed = [f"{number} {what}".strip() for word, number, what in found if word != "ok"]
         plan = PLAN.search(output)
         self.early = code == -1 or not plan or int(plan.group(1)) != len(found)
         self.skipped = bool(plan) and plan.group(1) == "0"
         self.excuses = {}  # entry: how many
+        self.with_both = 0
         self.wrong = []
-        for test in failed:
+        for test in self.failed:
             entry = next((entry for entry, patterns in listed if any(re.search(p, test) for p in set(patterns) - WORDS)), None)
-            if entry:
+            if reference and test in reference.failed:
+                self.with_both += 1
+            elif entry:
                 self.excuses[entry] = self.excuses.get(entry, 0) + 1
             else:
                 self.wrong.append(f"fails: {test}")
         ends = [entry for entry, patterns in listed if intended.ENDS in patterns]
-        if self.early and ends:
+        if self.early and reference and reference.early:
+            self.with_both += 1
+        elif self.early and ends:
             self.excuses[ends[0]] = self.excuses.get(ends[0], 0)
         elif self.early:
             self.wrong.append("hangs" if code == -1 else f"ends early: {len(found)} tests")
@@ -154,14 +218,15 @@ class Result:
             self.wrong.append(f"ends as it should, though '{ends[0]}' lists that it doesn't")
         for entry, patterns in listed:
             self.wrong += [f"'{entry}' lists {pattern}, which doesn't fail" for pattern in patterns
-                           if pattern not in WORDS and not any(re.search(pattern, test) for test in failed)]
+                           if pattern not in WORDS and not any(re.search(pattern, test) for test in self.failed)]
 
     def line(self):
         if self.skipped:
             return f"SKIP {self.name}: {self.output.strip().splitlines()[-1]}"
         excused = sum(self.excuses.values())
         rest = f", {excused} intended ({', '.join(self.excuses)})" if self.excuses else ""
-        return f"{'FAIL' if self.wrong else 'PASS'} {self.name}: passed {self.passed} failed {len(self.wrong)}{rest}"
+        both = f", {self.with_both} with memcached too" if self.with_both else ""
+        return f"{'FAIL' if self.wrong else 'PASS'} {self.name}: passed {self.passed} failed {len(self.wrong)}{rest}{both}"
 
     def tell(self):
         print(self.line(), flush=True)
@@ -170,44 +235,68 @@ class Result:
                   "".join(f"  {line}\n" for line in self.output.splitlines()[-12:]), end="", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--only", default="")
-    parser.add_argument("--theirs", action="store_true")
-    arguments = parser.parse_args()
-    try:
-        tree = source.built()
-    except source.Missing as why:
-        print(f"SKIP memcached's own tests: {why}")
-        return 0
-    names = sorted(path.name for path in (tree / "t").glob("*.t")
-                   if not LEFT_OUT.search(path.name) and re.search(arguments.only, path.name))
-    listed = {} if arguments.theirs else intended.upstream()
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        folder.chmod(0o777)
-        make_folder(tree, folder / "tree", arguments.theirs)
-        not_run = [name for name in names if any(intended.NOT_RUN in patterns for _, patterns in listed.get(name, []))]
+class Run:
+    """All files with one daemon: ours, when there is a version that it answers as, or memcached."""
+
+    def __init__(self, tree, folder, place, version, listed):
+        self.folder, self.theirs, self.listed = folder, not version, listed
+        self.references = {}
+        make_folder(tree, folder, place, version)
+
+    def result(self, name):
+        listed = self.listed.get(name, [])
+        return Result(name, *run_file(self.folder, name, self.theirs, listed), listed, self.references.get(name))
+
+    def results(self, names):
+        results = []
         with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-            running = {name: pool.submit(run_file, folder / "tree", name, arguments.theirs, listed.get(name, []))
-                       for name in names if name not in not_run}
-            results = []
-            for name, outcome in running.items():
-                results.append(Result(name, *outcome.result(), listed.get(name, [])))
-                if not results[-1].wrong:
-                    results[-1].tell()
+            for result in pool.map(self.result, names):
+                results.append(result)
+                if not result.wrong:
+                    result.tell()
         # These tests wait for seconds by the clock, and count what has been done by then: on a machine that is busy with the others
         # some take longer. A file that fails has a second try, alone.
         for number, first in enumerate(results):
             if first.wrong:
                 print(f"TRIED AGAIN {first.name}: {'; '.join(first.wrong)}", flush=True)
-                again = run_file(folder / "tree", first.name, arguments.theirs, listed.get(first.name, []))
-                results[number] = Result(first.name, *again, listed.get(first.name, []))
+                results[number] = self.result(first.name)
                 results[number].tell()
+        return results
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--release", choices=list(source.VERSIONS), default="newest")
+    parser.add_argument("--place", choices=list(PLACES), default="dram")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--theirs", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        tree = source.built(arguments.release)
+    except source.Missing as why:
+        print(f"SKIP memcached's own tests: {why}")
+        return 0
+    version = version_of(str(tree / "memcached"))
+    names = sorted(path.name for path in (tree / "t").glob("*.t")
+                   if not LEFT_OUT.search(path.name) and re.search(arguments.only, path.name))
+    listed = {} if arguments.theirs else intended.upstream(int(version.split(".")[2]), arguments.release, arguments.place)
+    not_run = [name for name in names if any(intended.NOT_RUN in patterns for _, patterns in listed.get(name, []))]
+    names = [name for name in names if name not in not_run]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        folder.chmod(0o777)
+        run = Run(tree, folder / "tree", arguments.place, None if arguments.theirs else version, listed)
+        if arguments.place == "full" and not arguments.theirs:
+            theirs = Run(tree, folder / "theirs", arguments.place, None, {})
+            with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+                run.references = {result.name: result for result in pool.map(theirs.result, names)}
+        results = run.results(names)
     for name in not_run:
         print(f"SKIP {name}: " + "; ".join(f"{entry}: {intended.INTENDED[entry].reason}" for entry, _ in listed[name]))
-    print(f"{len(results)} files, {sum(result.passed for result in results)} passed, {sum(len(result.wrong) for result in results)} failed, "
-          f"{sum(sum(result.excuses.values()) for result in results)} failures intended")
+    print(f"{'memcached' if arguments.theirs else 'ours as'} {version}, {arguments.place}: {len(results)} files, "
+          f"{sum(result.passed for result in results)} passed, {sum(len(result.wrong) for result in results)} failed, "
+          f"{sum(sum(result.excuses.values()) for result in results)} failures intended, "
+          f"{sum(result.with_both for result in results)} with memcached too")
     return 1 if any(result.wrong for result in results) else 0
 
 

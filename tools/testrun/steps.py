@@ -87,6 +87,9 @@ REST = [
 # In no set: they take too long, or need what not every machine can reach. Whoever wants one names it.
 APART = [
     [
+        Step("clients-beside", suites.clients_beside, [("release", "all")]),
+        Step("upstream-places", suites.upstream_places, [("release", "all")]),
+        Step("options-newest", suites.options_newest, [("release", "all")]),
         Step("arm64-machine", lambda: suites.arm64("machine")),
         Step("package-noble", lambda: suites.other_package("noble")),
     ],

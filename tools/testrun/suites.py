@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests with programs of their own that run daemons: pytest's, the clients', the comparison, the model, the never-stale checker, the
 package, other machines."""
+import concurrent.futures
 import os
 import re
 import tempfile
 import xml.etree.ElementTree
 
 from testrun.builds import built
-from testrun.process import CPUS, PYTHON, run
+from testrun.process import CPUS, PYTHON, counted, run
 from testrun.tally import failed, passed, say, skipped, tried_again
 from testrun.units import without_aslr
 
@@ -189,23 +190,49 @@ def count_lines(name, code, output, pattern=LINE):
         failed(f"{name}: {len(found)} tests, exit code {code}", "\n".join([head, *more]))
 
 
-def beside_memcached(name, program, seconds):
-    """A comparison, whose last line is its sum."""
-    if not built("release"):
-        failed(f"{name}: not run, as the build failed")
-        return
-    say(f"-- {name}")
-    code, output = run([PYTHON, program], seconds)
+def is_missing(name):
+    """Was the release build, which these tests are about, not made?"""
+    if built("release"):
+        return False
+    failed(f"{name}: not run, as the build failed")
+    return True
+
+
+def count_comparison(name, code, output):
+    """The last line is the sum."""
     count_lines(name, code, output)
     say(f"   {output.rstrip().rpartition(chr(10))[2]}")
 
 
 def compare():
-    beside_memcached("comparison with memcached", "tests/compare/run.py", COMPARE_SECONDS)
+    name = "comparison with memcached"
+    if is_missing(name):
+        return
+    say(f"-- {name}")
+    count_comparison(name, *run([PYTHON, "tests/compare/run.py"], COMPARE_SECONDS))
+
+
+def upstream_runs(runs):
+    """memcached's own tests: runs are (release, place). They go side by side, as these tests mostly wait."""
+    name = "memcached's own tests"
+    if is_missing(name):
+        return
+    say(f"-- {name}")
+    cpu = counted()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        outcomes = pool.map(lambda pair: run([PYTHON, "tests/upstream/run.py", "--release", pair[0], "--place", pair[1]],
+                                             UPSTREAM_SECONDS, cpu=cpu), runs)
+        for pair, outcome in zip(runs, outcomes):
+            count_comparison(f"{name}, {', '.join(pair)}", *outcome)
 
 
 def upstream():
-    beside_memcached("memcached's own tests", "tests/upstream/run.py", UPSTREAM_SECONDS)
+    upstream_runs([("newest", "dram"), ("debian", "dram")])
+
+
+def upstream_places():
+    for place in ("flash", "full"):
+        upstream_runs([("newest", place), ("debian", place)])
 
 
 def clients(variant, *options):
@@ -218,6 +245,26 @@ def clients(variant, *options):
         code, output = run([PYTHON, "tests/clients/run.py", *options], CLIENTS_SECONDS,
                            dict(env, FLASHIELD_BIN=program(variant)))
         count_lines(name, code, output, CLIENTS_LINE)
+
+
+def clients_beside():
+    """Their counts beside those of both memcacheds."""
+    for release in ("debian", "newest"):
+        clients("release", "--beside", release)
+
+
+def options_newest():
+    """The tests of options, which compare with Debian's memcached, with the newest one."""
+    name = "options beside the newest memcached"
+    if is_missing(name):
+        return
+    code, output = run([PYTHON, "-c", "import source; print(source.built())"], UPSTREAM_SECONDS, {"PYTHONPATH": "tests/upstream"})
+    if code != 0:
+        skipped(f"{name}: {output.rstrip().rpartition(chr(10))[2]}")
+        return
+    with Reports(name) as env:
+        pytest(name, "tests/protocol/test_options.py", PROTOCOL_SECONDS, CPUS + 1,
+               env=dict(env, FLASHIELD_BIN=program("release"), MEMCACHED_BIN=os.path.join(output.strip(), "memcached")))
 
 
 def model(variant):
