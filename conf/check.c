@@ -176,9 +176,13 @@ static int check_index(struct conf *conf, FILE *err)
 		return refuse(conf, err, "index",
 			      "frugal: it can't go with -M/--disable-evictions, as it may lose an object");
 	if (conf->journal == CONF_JOURNAL_SYNC)
-		return refuse(conf, err, "index", "frugal: it can't go with --journal=sync");
+		return refuse(
+			conf, err, "index",
+			"frugal: it can't go with --journal=sync, as its overwrites and deletions have no entry in the journal");
 	if (conf->app_limit)
-		return refuse(conf, err, "index", "frugal: it can't go with --app-limit");
+		return refuse(
+			conf, err, "index",
+			"frugal: it can't go with --app-limit, as it can't tell how much an application has on flash");
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Searches, from the newest column to the oldest. A kill ends a search, and so do a watermark, a column whose segment is
  * gone, and the end of the chain. Only the first step of a search looks into the table of kills: what comes there later
- * is no answer to what was asked before.
+ * is no answer to what was asked before. A bundle doesn't tell when its kills came, so those end a search that is under way, too.
  */
 #include "flashindex/frugal/frugal_internal.h"
 

@@ -127,7 +127,9 @@ void frugal_now(const struct frugal *frugal, struct frugal_since *out);
 /*
  * Searches columns with sequences below `below`, the newest first, in memory. The first call of a search passes UINT64_MAX; after
  * a match in vain it is called again, below the match's sequence. A kill that comes while a search is under way doesn't end it: it
- * goes on as of its first call, and frugal_is_true tells whether its result is still true.
+ * goes on as of its first call, and frugal_is_true tells whether its result is still true. There is one exception: once a bundle has
+ * taken the kill, or a watermark has risen instead, a further call may find nothing. So a get may miss that was under way, and had
+ * met a match in vain, while its own key was overwritten or deleted, or its partition given up. No other key's search ends so.
  */
 enum frugal_answer frugal_find(const struct frugal *frugal, const struct frugal_key *key, uint64_t below,
 			       struct frugal_found *out);

@@ -23,7 +23,7 @@
 #define EPOCH_BITS 4u
 #define EPOCHS 15u
 #define EPOCH_MASK 15u
-#define CROWDED 2u /* half of all cells */
+#define CROWDED 4u /* a quarter of all cells: the others are for what comes while a segment is written */
 
 static uint64_t entry_of(uint64_t x, unsigned epoch)
 {

@@ -22,6 +22,8 @@
 #define COLUMN_BYTES_EACH 3u /* of a record, kills included; an estimate */
 #define KILL_BYTES_EACH 7u /* of a kill that is listed with columns */
 #define RECLAIMS_MOST 4u /* to make room for one segment's column, or for kills */
+#define BURST_PART 32u /* of the table */
+#define TAKES_MOST 4u /* of kills, one behind the other */
 
 void bins_plan_begin(struct store *store)
 {
@@ -180,19 +182,40 @@ void bins_commit(struct store *store, uint32_t segment, const struct seg_plan *p
 
 /* ---- between segments ------------------------------------------------------------------------ */
 
-void bins_step(struct store *store)
+static bool take_kills(struct store *store)
 {
 	struct frugal_status status;
+	bool taken;
 
-	if (!store->frugal || !frugal_is_crowded(store->frugal))
-		return;
 	frugal_get_status(store->frugal, &status);
 	if (!has_memory(store, status.kills * KILL_BYTES_EACH))
 		(void)chain_turn(store);
-	if (!make_memory(store, status.kills * KILL_BYTES_EACH) || frugal_take_kills(store->frugal) != FS_OK)
+	taken = make_memory(store, status.kills * KILL_BYTES_EACH) && frugal_take_kills(store->frugal) == FS_OK;
+	if (!taken)
 		log_limited(LOG_LEVEL_WARN,
-			    "flash: the table of kills is half full, and there is no memory for a longer list");
+			    "flash: the table of kills is crowded, and there is no memory for a longer list");
 	tables_tidy(store);
 	atomic_store(&store->kills_told, false);
-	(void)chain_turn(store);
+	return taken;
+}
+
+/* Did kills come so fast, while those before were taken, that they fill the table within some more such times? */
+static bool is_burst(const struct store *store)
+{
+	struct frugal_status status;
+
+	frugal_get_status(store->frugal, &status);
+	return status.kills > status.kills_most / BURST_PART;
+}
+
+void bins_step(struct store *store)
+{
+	if (!store->frugal || !frugal_is_crowded(store->frugal))
+		return;
+	for (unsigned n = 0; n < TAKES_MOST && frugal_is_crowded(store->frugal); n++)
+		if (!take_kills(store))
+			break;
+	/* A write of the chain takes time. */
+	if (!is_burst(store))
+		(void)chain_turn(store);
 }

@@ -174,7 +174,8 @@ void pace_init(struct store *store, uint64_t now_ms);
 void pace_observe(struct store *store, uint64_t now_ms);
 /* Returns the bytes that are used up while a segment is made. Any thread. */
 uint64_t pace_reserve(const struct store *store);
-/* Will free memory be used up before the next segment has moved? Any thread. */
+/* Will free memory be used up before the next segment has moved, or is a frugal index's table of kills crowded, so that the cleaner
+   has to come round soon? Any thread. */
 bool pace_hurry(const struct store *store);
 /* Enclose the work on a segment; cycle_ms follows from the time between the two. Cleaner. */
 void pace_begin(struct store *store);

@@ -3,7 +3,9 @@
  * How fast the cleaner works. A segment has to be on flash before clients' sets have used up the free memory. Until
  * then there is time, and the cleaner works in steps of some ten microseconds with pauses in between, so that workers
  * hardly notice, even one that shares its CPU with the cleaner. The length of the pauses follows from the demand for
- * memory and from the time that the last segments took. Without time there are no pauses.
+ * memory and from the time that the last segments took. Without time there are no pauses. There are none either while a
+ * frugal index's table of kills is crowded: the kills can leave it only when the segment that is being written is done, and one
+ * for which it has no room costs other keys' objects.
  *
  *   |<------------- time until free memory is used up, at the present demand --------------->|
  *   |<- a quarter: work and its pauses ->|<- a quarter: the write, spread ->|     reserve      |
@@ -74,9 +76,14 @@ uint64_t pace_reserve(const struct store *store)
 	return (uint64_t)(2 * pace_demand(store) * pace_cycle_ms(store) / 1000);
 }
 
+static bool pace_has_kills_waiting(const struct store *store)
+{
+	return store->frugal && frugal_is_crowded(store->frugal);
+}
+
 bool pace_hurry(const struct store *store)
 {
-	return pace_time_left_ms(store) < 2 * pace_cycle_ms(store);
+	return pace_has_kills_waiting(store) || pace_time_left_ms(store) < 2 * pace_cycle_ms(store);
 }
 
 void pace_init(struct store *store, uint64_t now_ms)
@@ -93,7 +100,7 @@ static double pace_duty(const struct store *store)
 {
 	double left_ms = pace_time_left_ms(store), wanted = SHARE_OF_TIME * pace_cycle_ms(store);
 
-	return left_ms <= wanted ? 1 : fmax(wanted / left_ms, DUTY_LEAST);
+	return left_ms <= wanted || pace_has_kills_waiting(store) ? 1 : fmax(wanted / left_ms, DUTY_LEAST);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */

@@ -199,7 +199,7 @@ bool write_segment(struct store *store, unsigned groups)
 		bins_plan_end(store);
 	if (done)
 		pace_end(store);
-	if (bins)
+	if (bins && !frugal_is_crowded(store->frugal)) /* else the next step takes the kills first */
 		(void)chain_turn(store);
 	return done;
 }

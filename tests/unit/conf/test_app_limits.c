@@ -174,7 +174,8 @@ static void the_start_refuses_what_can_not_be_held(void **state)
 	expect_refusal("--app-limit a", NULL, 64,
 		       "--app-limit: \"a\" is not NAME:dram=FLOOR-CEILING,flash=FLOOR-CEILING,write=RATE\n");
 	expect_refusal("--index=frugal --app-limit a:write=1m", NULL, 64,
-		       "--index: frugal: it can't go with --app-limit\n");
+		       "--index: frugal: it can't go with --app-limit, as it can't tell how much an application has on "
+		       "flash\n");
 	expect_refusal("--index=frugal -M", NULL, 64,
 		       "--index: frugal: it can't go with -M/--disable-evictions, as it may lose an object\n");
 	load(&loaded, "-m 100 --app-limit a:dram=40m- --app-limit a:write=1m,b:dram=35m-", NULL);

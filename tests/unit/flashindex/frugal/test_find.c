@@ -99,6 +99,36 @@ static void a_kill_ends_no_search_that_is_under_way(void **state)
 	world_close(&w);
 }
 
+/* Kills in bundles have no time. So a search that goes on behind one of its own key ends, in vain; others do not. */
+static void a_kill_that_a_bundle_has_taken_ends_a_search_of_its_key_alone(void **state)
+{
+	struct world w = { .config = { .share = 0.25 } };
+	struct frugal_found found;
+	struct frugal_since since;
+	uint32_t k, other;
+
+	(void)state;
+	world_open(&w);
+	write_keys(&w, 0, 200);
+	k = committed_key(&w, 0);
+	other = committed_key(&w, k + 1);
+	frugal_now(w.frugal, &since);
+	assert_int_equal(frugal_find(w.frugal, &w.key[k].key, since.newest + 1, &found), FRUGAL_MATCH);
+	world_delete(&w, k);
+	assert_int_equal(frugal_find(w.frugal, &w.key[k].key, since.newest + 1, &found), FRUGAL_MATCH);
+	assert_int_equal(frugal_take_kills(w.frugal), FS_OK);
+	assert_int_equal(frugal_find(w.frugal, &w.key[k].key, since.newest + 1, &found), FRUGAL_NOTHING);
+	assert_true(frugal_is_true(w.frugal, &w.key[k].key, NULL, &since)); /* it is deleted */
+	assert_int_equal(frugal_find(w.frugal, &w.key[other].key, since.newest + 1, &found), FRUGAL_MATCH);
+	assert_int_equal(found.sequence, w.key[other].sequence);
+	world_set(&w, k);
+	while (w.key[k].sequence == 0) /* its new record is on flash */
+		assert_true(world_write(&w, 1, NULL));
+	assert_int_equal(frugal_find(w.frugal, &w.key[k].key, since.newest + 1, &found), FRUGAL_NOTHING);
+	assert_false(frugal_is_true(w.frugal, &w.key[k].key, NULL, &since)); /* so that it is searched for anew */
+	world_close(&w);
+}
+
 static struct frugal_found found_of(const struct world *w, uint32_t k)
 {
 	struct frugal_found found = { .sequence = w->key[k].sequence };
@@ -222,6 +252,7 @@ int main(void)
 		cmocka_unit_test(wrong_chain_records_are_told),
 		cmocka_unit_test(a_chain_that_was_replaced_is_searched_again),
 		cmocka_unit_test(a_kill_ends_no_search_that_is_under_way),
+		cmocka_unit_test(a_kill_that_a_bundle_has_taken_ends_a_search_of_its_key_alone),
 		cmocka_unit_test(a_record_stays_true_until_something_happens_to_it),
 		cmocka_unit_test(an_absence_stays_true_until_the_key_comes),
 		cmocka_unit_test(behind_a_merge_a_record_is_searched_again),

@@ -387,6 +387,25 @@ static void a_table_of_kills_that_fills_up_is_taken_over(void **state)
 	assert_missing(h, "key");
 }
 
+/* Until they are taken over, each further kill may cost objects of other keys. */
+static void a_table_of_kills_that_fills_up_lets_the_cleaner_hurry(void **state)
+{
+	struct harness *h = *state;
+	uint64_t watermarks = ctr_sum(CTR_frugal_watermarks);
+	struct frugal_status status;
+
+	assert_false(pace_hurry(h->store));
+	delete_until_crowded(h);
+	frugal_get_status(h->store->frugal, &status);
+	assert_true(status.kills < status.kills_most / 2); /* there is room for those that come until then */
+	assert_true(pace_hurry(h->store));
+	bins_step(h->store);
+	assert_false(pace_hurry(h->store));
+	frugal_get_status(h->store->frugal, &status);
+	assert_int_equal(status.kills, 0);
+	assert_int_equal(ctr_sum(CTR_frugal_watermarks), watermarks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +430,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(kills_without_memory_cost_the_oldest_segments, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(a_table_of_kills_that_fills_up_is_taken_over, setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(a_table_of_kills_that_fills_up_lets_the_cleaner_hurry, setup_frugal,
+						teardown),
 	};
 
 	return cmocka_run_group_tests_name("store: bins", tests, NULL, NULL);
