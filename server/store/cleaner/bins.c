@@ -57,7 +57,7 @@ static FS_MUST_CHECK bool make_memory(struct store *store, uint64_t bytes)
 {
 	uint32_t oldest;
 
-	if (store->frugal_config.share < 1 && !store->cleaner->no_chain)
+	if (chain_makes_room(store))
 		return has_memory(store, bytes);
 	for (unsigned n = 0; n < RECLAIMS_MOST && !has_memory(store, bytes); n++) {
 		if (!cleaner_gives_up(store) || !seg_oldest(store->segments, &oldest))
