@@ -17,6 +17,11 @@ def flashield_command():
     return os.environ.get("FLASHIELD_BIN", str(ROOT / "build" / "flashield"))
 
 
+def is_frugal():
+    """Do the daemons under test have the index without a slot for each object?"""
+    return "--index=frugal" in os.environ.get("FLASHIELD_FLAGS", "").split()
+
+
 @functools.cache
 def has_faults():
     """Only where there are fault points, a name that isn't one is an error."""

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from helpers import Kind, flashield_command
+from helpers import Kind, flashield_command, is_frugal
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "tools" / "gdb" / "flashield.py"
 KINDS = [Kind(b"a value to be seen", flags=77)]
@@ -66,6 +66,8 @@ def test_lookup_item_and_slot(placed):
         assert out.count("a value to be seen") == 2, errors
     else:
         assert "not in DRAM" in out, errors
+        if is_frugal():
+            pytest.skip("of the slot index: small objects have no slots with the frugal one")
         table, bucket, way, slot = re.search(r"table (\d), bucket (\d+), way (\d+): (0x[0-9a-f]+) .*live", out).groups()
         out, errors = gdb(placed.daemon, f"fs-slot {slot}", f"fs-slot {table} {bucket}")
         assert re.search(rf"^ +{way} {slot} segment", out, re.MULTILINE), errors

@@ -20,7 +20,8 @@ OPTIONS = ["--flash-size", "16m", "--segment-size", str(SEGMENT), "--admission",
 LARGE = 5000  # over 1/64 of a segment: an extent
 TURNS = itertools.count()
 
-pytestmark = pytest.mark.skipif(not INSPECT.exists(), reason=f"{INSPECT} is not built")
+pytestmark = [pytest.mark.skipif(not INSPECT.exists(), reason=f"{INSPECT} is not built"),
+              pytest.mark.slots("it counts slots and puts single large objects on flash; one test here has the frugal one itself")]
 
 
 def inspect(path, *arguments, status=0, text=True):

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import FLASH
-from helpers import PATIENCE, fill, free_port, on_flash, put_on_flash, until
+from helpers import PATIENCE, fill, free_port, is_frugal, on_flash, put_on_flash, until
 from namespace import IS_ROOT, SmallTmpfs
 
 NEEDED = re.compile(r"--region-dir: \S+: ([0-9.]+) MiB more are needed, and ([0-9.]+) of ([0-9.]+) MiB are free there: enlarge that file "
@@ -63,6 +63,7 @@ def test_a_tmpfs_that_others_have_filled_ends_the_start(tmpfs, options):
     assert (free, size) == (0, 64) and needed > 0
 
 
+@pytest.mark.xfail(is_frugal(), run=False, reason="the frugal index has not all of its room from the start: nothing goes to flash then")
 def test_a_daemon_outlives_others_that_fill_its_tmpfs(start, tmpfs, options):
     """What it uses is its own: it serves flash and DRAM, moves objects, and the next start after a kill is warm."""
     small = tmpfs("64m")
