@@ -326,8 +326,10 @@ def flash_served(tmp_path_factory):
         yield daemon
 
 
-@pytest.mark.parametrize("where", ["dram", "flash"])
-@pytest.mark.slots("with the frugal one a few large objects wait for a segment of their own, and may be evicted before")
+LARGE_WAITS = pytest.mark.slots("with the frugal one a few large objects wait for a segment of their own, and may be evicted before")
+
+
+@pytest.mark.parametrize("where", ["dram", pytest.param("flash", marks=LARGE_WAITS)])
 def test_objects_in_both_places(flash_served, where):
     """get, a pipeline, and a change of an object, where it lies."""
     placer = Placer(flash_served, where, KINDS)
