@@ -63,7 +63,7 @@ def test_a_tmpfs_that_others_have_filled_ends_the_start(tmpfs, options):
     assert (free, size) == (0, 64) and needed > 0
 
 
-@pytest.mark.xfail(is_frugal(), run=False, reason="the frugal index has not all of its room from the start: nothing goes to flash then")
+@pytest.mark.xfail(is_frugal(), run=False, reason="nothing goes to flash with the frugal index when the file system of its region is full")
 def test_a_daemon_outlives_others_that_fill_its_tmpfs(start, tmpfs, options):
     """What it uses is its own: it serves flash and DRAM, moves objects, and the next start after a kill is warm."""
     small = tmpfs("64m")
