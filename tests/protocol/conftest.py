@@ -6,7 +6,8 @@
     MEMCACHED_BIN   what it is compared with (memcached; its tests are skipped where it is missing)
 
 The helpers are in helpers.py. Tests that say where an object lies take `placed`: they run once with the object in DRAM and
-once with it on flash. Tests that are marked `long` are run with --long alone.
+once with it on flash. Tests that are marked `long` are run with --long alone. Where FLASHIELD_FLAGS has --index=frugal, tests that
+are marked `slots` are skipped, for the reason that the mark gives.
 """
 import pathlib
 import shutil
@@ -14,7 +15,7 @@ import tempfile
 
 import pytest
 
-from helpers import SEGMENT, Daemon, Placer, as_memcached, memcached_command
+from helpers import SEGMENT, Daemon, Placer, as_memcached, is_frugal, memcached_command
 
 FLASH = ["--flash-size", "32m", "--segment-size", str(SEGMENT), "--admission", "all", "-m", "4", "-t", "2"]
 
@@ -25,12 +26,17 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: it takes long, so that only `make test-all` runs it, with --long")
+    config.addinivalue_line("markers", "slots(reason): it needs an index that has a slot for each object")
 
 
 def pytest_collection_modifyitems(config, items):
     wanted = [item for item in items if bool(item.get_closest_marker("long")) == config.getoption("--long")]
     config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
     items[:] = wanted
+    for item in items if is_frugal() else []:
+        mark = item.get_closest_marker("slots")
+        if mark:
+            item.add_marker(pytest.mark.skip(reason=f"of the slot index: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,16 @@ def flashield_command():
     return os.environ.get("FLASHIELD_BIN", str(ROOT / "build" / "flashield"))
 
 
+def daemon_flags():
+    """Options that every daemon gets."""
+    return os.environ.get("FLASHIELD_FLAGS", "").split()
+
+
+def is_frugal():
+    """Do the daemons under test have the index without a slot for each object?"""
+    return "--index=frugal" in daemon_flags()
+
+
 @functools.cache
 def has_faults():
     """Only where there are fault points, a name that isn't one is an error."""
@@ -106,7 +116,7 @@ class Daemon:
 
     def command(self):
         # Figures over HTTP are asked for by the tests of them; all others would want the same port.
-        flags = ["--metrics-listen=off"] + os.environ.get("FLASHIELD_FLAGS", "").split()
+        flags = ["--metrics-listen=off"] + daemon_flags()
         command = [self.program, *([] if self.program == memcached_command() else flags), *self.options]
         if self.listen:
             command += ["-l", "127.0.0.1", "-p", str(self.port)]
@@ -294,16 +304,17 @@ class Kind:
 
 serial = itertools.count()
 FILLER = 900
+LARGE_FILLER = 3000  # with the frugal index it has a slot
 SEGMENT = 64 << 10
 ROOM = SEGMENT
 ROOM_SECONDS = 0.3  # then it is filled nevertheless: the cleaner may have no reason to write, or not be able to
 
 
-def fill(client, bytes_):
+def fill(client, bytes_, size=FILLER):
     """Other objects, that push the ones before them out of DRAM."""
-    value = b"f" * FILLER
-    client.all(b"".join(b"set filler-%d 0 0 %d noreply\r\n%s\r\n" % (next(serial), FILLER, value)
-                        for _ in range(bytes_ // FILLER + 1)))
+    value = b"f" * size
+    client.all(b"".join(b"set filler-%d 0 0 %d noreply\r\n%s\r\n" % (next(serial), size, value)
+                        for _ in range(bytes_ // size + 1)))
 
 
 def has_room(client):
@@ -313,12 +324,15 @@ def has_room(client):
 
 
 def fill_turn(client):
-    """Fills the memory once, not faster than the cleaner makes room by writing segments: little is evicted."""
+    """Fills the memory once, not faster than the cleaner makes room by writing segments: little is evicted. With the frugal index
+    small objects share no segment with larger ones: there are fillers of both kinds then."""
+    sizes = [FILLER, LARGE_FILLER] if is_frugal() else [FILLER]
     for _ in range(client.count("limit_maxbytes", b"") // (SEGMENT // 2)):
         end = time.monotonic() + ROOM_SECONDS
         while not has_room(client) and time.monotonic() < end:
             time.sleep(0.001)
-        fill(client, SEGMENT // 2)
+        for size in sizes:
+            fill(client, SEGMENT // 2 // len(sizes), size)
 
 
 def on_flash(client, key):

@@ -7,6 +7,8 @@ import pytest
 
 from helpers import has_faults, until
 
+pytestmark = pytest.mark.slots("the frugal one goes with no limits of applications")
+
 SHOP = 700  # objects of the application that is to be kept, asked for in turn
 TURNS = 6
 SCAN = 12000  # objects of the other one between two turns: several times the memory, and more than the flash

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from crowd import Crowd
-from helpers import PATIENCE, fill, until
+from helpers import PATIENCE, fill, is_frugal, until
 from slowdrive import LIBRARY, SlowDrive
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
@@ -300,7 +300,9 @@ def test_a_drive_that_is_asked_for_too_much_does_what_it_can(start, open_folder)
         whole = sum(answer.values in (0, KEYS_PER_GET) for answer in answers)
         assert many >= HITS_LEAST * few > 0
         assert client.count("flash_reads_shed") > shed
-        assert whole >= WHOLE_LEAST * len(answers)
+        # With the frugal index a read is of a whole page. Who wants another key of it while it is read has that for nothing, even
+        # where the other keys of a multiget are refused.
+        assert is_frugal() or whole >= WHOLE_LEAST * len(answers)
         drive.reads.per_second = 0
 
 

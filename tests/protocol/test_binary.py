@@ -183,6 +183,7 @@ def test_both_protocols_see_the_same_objects(dram_daemon, client):
         assert text.get(b"shared", command=b"gets") == [(b"shared", 13, b"by packets", stored.cas)]
 
 
+@pytest.mark.slots("the frugal one goes with no -M")
 def test_without_memory_nothing_is_stored(start):
     """-M: refused, and the rest goes on."""
     with BinaryClient(start("-M", "-m", "2", "-I", "512k").port) as client:

@@ -23,7 +23,7 @@ def test_same_answer_as_memcached(twin, memcached, session):
     assert answer(twin, session) == answer(memcached, session)
 
 
-@pytest.mark.parametrize("options", [[], ["-C"], ["-M", "-m", "2", "-I", "512k"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["-C"], pytest.param(["-M", "-m", "2", "-I", "512k"], marks=pytest.mark.slots("the frugal one goes with no -M"))], ids=" ".join)
 def test_same_answers_with_options(start, memcached, options):
     """-C shows and compares no ids; -M refuses to store when memory is out."""
     session = b"set a 0 0 1\r\nx\r\ncas a 0 0 1 0\r\ny\r\nget a\r\n"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Filters in units: figures tell them, and gets through them find what was set."""
+import pytest
+
 from conftest import FLASH
 from helpers import Daemon, fill_turn, until
 
@@ -7,6 +9,7 @@ KEYS = 500
 VALUE = b"v" * 200
 
 
+@pytest.mark.slots("small objects have no filter units with the frugal one")
 def test_units_are_told_and_deny_nothing(open_folder):
     options = ["--flash-path", str(open_folder / "flash"), "--filter-units", "4", "--filter-bits", "4", *FLASH]
     with Daemon(options) as daemon, daemon.client() as client:

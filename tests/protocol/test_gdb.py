@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from helpers import Kind, flashield_command
+from helpers import Kind, flashield_command, is_frugal
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "tools" / "gdb" / "flashield.py"
 KINDS = [Kind(b"a value to be seen", flags=77)]
@@ -38,7 +38,7 @@ def test_a_key_that_is_not_there(flash_daemon):
 def test_commands_without_arguments_tell_their_use(flash_daemon):
     """A command that lacks its argument says what it takes."""
     out, errors = gdb(flash_daemon, "fs-item", "fs-slot", "fs-lookup", "fs-slot 9 0")
-    for use in ("fs-item EXPRESSION", "fs-slot VALUE", "fs-lookup KEY", "live tables are [0"):
+    for use in ("fs-item EXPRESSION", "fs-slot VALUE", "fs-lookup KEY", "live tables are ["):
         assert use in errors, out
 
 
@@ -66,6 +66,8 @@ def test_lookup_item_and_slot(placed):
         assert out.count("a value to be seen") == 2, errors
     else:
         assert "not in DRAM" in out, errors
+        if is_frugal():  # a small object has no slot
+            return
         table, bucket, way, slot = re.search(r"table (\d), bucket (\d+), way (\d+): (0x[0-9a-f]+) .*live", out).groups()
         out, errors = gdb(placed.daemon, f"fs-slot {slot}", f"fs-slot {table} {bucket}")
         assert re.search(rf"^ +{way} {slot} segment", out, re.MULTILINE), errors

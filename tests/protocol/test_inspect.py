@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from helpers import PATIENCE, SEGMENT, Daemon, await_counts, fill, fill_turn, flashield_command, free_port, on_flash, until
+from helpers import PATIENCE, SEGMENT, Daemon, await_counts, daemon_flags, fill, fill_turn, flashield_command, free_port, on_flash, until
 
 INSPECT = pathlib.Path(flashield_command()).with_name("flashield-inspect")
 AREA = 64 << 10
@@ -230,6 +230,7 @@ def test_an_overwritten_object_is_superseded(start, flash_options):
     assert listed["segments"][records[1]["segment"]]["liveness"]["superseded"] >= 1
 
 
+@pytest.mark.slots("segments of small objects have no filters with the frugal one")
 def test_the_filter_lets_every_key_pass(start, flash_options):
     """verify asks each segment's filter for its keys, by the format's page alone."""
     daemon = start(*flash_options, "--filter-bits", "8")
@@ -337,10 +338,11 @@ def test_after_a_warm_start(open_folder):
 
 
 DAEMON_OPTIONS = ["--flash-size", "16m", "--segment-size", str(SEGMENT), "-m", "4"]
+INDEX = [word for word in daemon_flags() if word.startswith("--index=")]
 
 
 def state(folder, *options, status=0):
-    done = subprocess.run([INSPECT, "--json", *DAEMON_OPTIONS, *options, "state", folder, folder / "flash"],
+    done = subprocess.run([INSPECT, "--json", *DAEMON_OPTIONS, *INDEX, *options, "state", folder, folder / "flash"],
                           capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == status, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     return json.loads(done.stdout)
@@ -370,7 +372,7 @@ def test_state_tells_what_the_start_then_does(open_folder):
     layout = state(open_folder, "--segment-size", str(2 * SEGMENT), status=1)["start"]
     assert layout["flash"]["word"] == "layout"
     assert "segment-size" in state(open_folder, "--segment-size", "4m", status=1)["start"]["reason"]
-    shown = subprocess.run([INSPECT, *DAEMON_OPTIONS, "state", open_folder, open_folder / "flash"],
+    shown = subprocess.run([INSPECT, *DAEMON_OPTIONS, *INDEX, "state", open_folder, open_folder / "flash"],
                            capture_output=True, text=True, check=True).stdout
     objects = stopped["start"]["flash"]["objects"]
     assert f"flash           warm, with {objects} objects" in shown

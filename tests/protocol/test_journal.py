@@ -9,6 +9,8 @@ from conftest import FLASH
 from helpers import fill_turn, flashield_command, free_port, on_flash, until
 from metrics import scrape, value as value_of
 
+pytestmark = pytest.mark.slots("the frugal one has no journal")
+
 COUNT = 3000
 BATCH = 50
 VALUE = 200

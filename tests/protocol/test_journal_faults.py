@@ -13,6 +13,8 @@ from slowdrive import LIBRARY, SlowDrive
 from test_faults import small_file_system, with_faults  # noqa: F401
 from test_journal import VALUE, crash, key, read_all, rebuilt, rows, set_all, set_on_flash, value
 
+pytestmark = pytest.mark.slots("the frugal one has no journal")
+
 LOOKED_AT = 1500  # of the keys
 needs_library = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
 

@@ -58,6 +58,7 @@ def missing(client, stored, size):
     return lost
 
 
+@pytest.mark.slots("the frugal one goes with no -M")
 @pytest.mark.parametrize("size", [20, 300, 100_000])
 def test_what_was_stored_is_there_when_all_is_full(start, open_folder, size):
     """Objects of any size, with an index that was made for another one."""
@@ -98,7 +99,7 @@ def binary_set(daemon, key, value):
         return status
 
 
-@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("keep", [pytest.param(True, marks=pytest.mark.slots("the frugal one goes with no -M")), False])
 def test_a_set_that_is_too_large_takes_the_old_value_along(start, open_folder, keep):
     """As the client thinks of it as gone, in DRAM or on flash. Another key's value stays."""
     daemon = start(*(["-M"] if keep else []), "-m", "4", "-I", "1024", "-t", "1", "--flash-path", str(open_folder / "flash"),
@@ -140,6 +141,7 @@ def binary_opaques(client, count):
     return found
 
 
+@pytest.mark.slots("the frugal one goes with no -M")
 @pytest.mark.parametrize("form", ["set", "set noreply", "ms", "binary"])
 def test_a_refusal_that_reads_flash_is_answered_behind_the_value(start, open_folder, form):
     """Under -M the old object is read before it is deleted. The answer waits for the value all the same, and a get behind it

@@ -88,6 +88,7 @@ def test_same_answers_without_ids(start, memcached):
     assert answer(start("-C"), session) == answer(theirs, session)
 
 
+@pytest.mark.slots("the frugal one goes with no -M")
 def test_same_answers_without_memory(start, memcached):
     """-M refuses to store when memory is out, q or not, and the old value is gone then."""
     options = ["-M", "-m", "2", "-I", "512k"]

@@ -134,6 +134,7 @@ def test_a_clean_start_on_a_larger_file_is_warm(start, options, open_folder):
     assert int(rows["flash_items"]) > 0
 
 
+@pytest.mark.slots("the frugal one has no journal")
 @pytest.mark.parametrize("size", ["4m", "3m"])
 def test_with_a_journal_a_killed_daemon_is_rebuilt_from_the_new_file(start, options, open_folder, size):
     """Under load, whose answers wait for the journal. Each value that was acknowledged is the last one, or a miss."""

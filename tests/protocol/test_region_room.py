@@ -63,6 +63,7 @@ def test_a_tmpfs_that_others_have_filled_ends_the_start(tmpfs, options):
     assert (free, size) == (0, 64) and needed > 0
 
 
+@pytest.mark.slots("the frugal one makes its columns while the flash fills")
 def test_a_daemon_outlives_others_that_fill_its_tmpfs(start, tmpfs, options):
     """What it uses is its own: it serves flash and DRAM, moves objects, and the next start after a kill is warm."""
     small = tmpfs("64m")
@@ -82,6 +83,18 @@ def test_a_daemon_outlives_others_that_fill_its_tmpfs(start, tmpfs, options):
     assert again.stats(b"flash")["flash_start"] == "warm: by the region that the last run has left"
     with again.client() as client:
         until(lambda: on_flash(client, name), "the object on flash")
+
+
+def test_a_column_that_finds_no_room_is_told(start, tmpfs, options, open_folder):
+    """Small objects stay in DRAM then, and the log says so once. What the daemon serves is right."""
+    small, log = tmpfs("64m"), open_folder / "log"
+    with log.open("w") as stderr:
+        daemon = start(*options, "--index=frugal", program=small.program, stderr=stderr)
+    small.fill()
+    with daemon.client() as client:
+        until(lambda: fill(client, 1 << 20) or "no memory for a column of the frugal index" in log.read_text(), "the line in the log")
+        assert client.set(b"key", b"value") == b"STORED\r\n"
+        assert client.get(b"key") == [(b"key", 0, b"value", None)]
 
 
 @pytest.mark.long

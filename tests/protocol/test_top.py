@@ -368,6 +368,7 @@ def test_views_keys_and_sorting(load):
         # By gets per second shop and feed are equal, by name feed comes first, by hits shop.
         for column, first in [("hits", "shop"), ("DRAM", "shop")]:
             while sorted_by(screen) != column:
+                screen.until(lambda: sorted_by(screen), "a column with the mark")
                 before = sorted_by(screen)
                 screen.child.send("s")
                 screen.until(lambda: sorted_by(screen) not in (before, None), f"another column than {before}")

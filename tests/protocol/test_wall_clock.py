@@ -205,6 +205,7 @@ def test_a_step_beside_a_kill(runs, clock, region, step):
 
 
 JOURNAL = ["--journal", "sync"]
+NO_JOURNAL = pytest.mark.slots("the frugal one has no journal")
 
 
 def rebuilt(daemon):
@@ -214,6 +215,7 @@ def rebuilt(daemon):
     until(done, "the rebuild")
 
 
+@NO_JOURNAL
 @pytest.mark.long
 def test_with_the_journal_a_step_is_time_that_has_passed(runs, clock):
     """What would have expired by then is gone, and a flush that was pending has come due; the rest is there."""
@@ -238,6 +240,7 @@ def test_with_the_journal_a_step_is_time_that_has_passed(runs, clock):
         assert not client.get(objects.flash[0])
 
 
+@NO_JOURNAL
 @pytest.mark.parametrize("step, why", [(DAY, "the stop was longer ago than"), (-DAY, "the clock was set back")], ids=STEP_WORDS)
 def test_with_the_journal_a_long_step_is_a_cold_start(runs, clock, step, why):
     """Whether an object has expired, nobody knows then."""

@@ -74,7 +74,7 @@ REST = [
     [
         Step("stale-all", suites.stale, [("debug", "stale")]),
         Step("frugal", suites.frugal, [("release", "all")]),
-        Step("frugal-unit", units.frugal, [("debug", "unit-build")]),
+        Step("frugal-unit", units.frugal, [("debug", goal) for goal in units.FRUGAL_GOALS]),
         Step("power", units.power, [("release", "unit-build")]),
         Step("compare", suites.compare, [("release", "all")]),
         Step("upstream", suites.upstream, [("release", "all")]),
@@ -90,6 +90,7 @@ APART = [
         Step("clients-beside", suites.clients_beside, [("release", "all")]),
         Step("upstream-places", suites.upstream_places, [("release", "all")]),
         Step("options-newest", suites.options_newest, [("release", "all")]),
+        Step("frugal-all", suites.frugal_all, [("release", "all")]),
         Step("arm64-machine", lambda: suites.arm64("machine")),
         Step("package-noble", lambda: suites.other_package("noble")),
     ],

@@ -123,21 +123,26 @@ def protocol(variant, *options):
 
 
 # Files with tests of the flash that hold with either index.
-FRUGAL = ("core", "place", "meta_place", "large", "dump", "restart", "kills", "move", "stream", "contents")
+FRUGAL = ("core", "place", "meta_place", "large", "dump", "restart", "kills", "move", "stream", "contents", "binary", "metrics",
+          "pressure", "restart_time")
 
 
-def frugal():
-    name = "protocol tests with the frugal index"
+def with_frugal(name, *files):
     if not built("release"):
         failed(f"{name}: not run, as the build failed")
         return
-    files = [f"tests/protocol/test_{file}.py" for file in FRUGAL]
     with Reports(name) as env:
-        # A few large objects among small ones wait for a segment of their own, and may be evicted before. There is no journal
-        # in this mode. Most gets read twice, and a read that comes too late on a busy machine would be a miss.
-        pytest(name, files[0], PROTOCOL_SECONDS, CPUS + 1, "--dist", "loadfile",
-               "-k", "not (test_meta_place and large) and not journal", *files[1:],
+        # Most gets read twice, and a read that comes too late on a busy machine would be a miss.
+        pytest(name, files[0], PROTOCOL_SECONDS, CPUS + 1, "--dist", "loadfile", *files[1:],
                env=dict(env, FLASHIELD_BIN=program("release"), FLASHIELD_FLAGS="--index=frugal --flash-read-timeout=2m"))
+
+
+def frugal():
+    with_frugal("protocol tests with the frugal index", *[f"tests/protocol/test_{file}.py" for file in FRUGAL])
+
+
+def frugal_all():
+    with_frugal("all protocol tests with the frugal index", "tests/protocol")
 
 
 def nodes():

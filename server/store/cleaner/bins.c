@@ -59,7 +59,7 @@ static FS_MUST_CHECK bool make_memory(struct store *store, uint64_t bytes)
 {
 	uint32_t oldest;
 
-	if (store->frugal_config.share < 1 && !store->cleaner->no_chain)
+	if (chain_makes_room(store))
 		return has_memory(store, bytes);
 	for (unsigned n = 0; n < RECLAIMS_MOST && !has_memory(store, bytes); n++) {
 		if (!cleaner_gives_up(store) || !seg_oldest(store->segments, &oldest))
@@ -74,7 +74,14 @@ static FS_MUST_CHECK bool make_memory(struct store *store, uint64_t bytes)
 
 bool bins_room(struct store *store, uint64_t records)
 {
-	return make_memory(store, records * COLUMN_BYTES_EACH) && frugal_reserve(store->frugal, records) == FS_OK;
+	int result;
+
+	if (!make_memory(store, records * COLUMN_BYTES_EACH))
+		return false;
+	result = frugal_reserve(store->frugal, records);
+	if (result != FS_OK)
+		log_limited(LOG_LEVEL_WARN, "flash: no memory for a column of the frugal index: %s", fs_strerror(result));
+	return result == FS_OK;
 }
 
 /* ---- the commit ------------------------------------------------------------------------------ */

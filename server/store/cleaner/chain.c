@@ -23,6 +23,9 @@
 #define STEP_PARTITIONS 16u /* between looks at the time */
 #define SHORT_PART \
 	16u /* of the columns' share, or of the index's memory: with less of it a merge would free too little */
+/* After each merge that fails the next one waits twice as long as before: what it wrote has cost segments of objects. */
+#define REST_FIRST_MS 1000u
+#define REST_MOST_MS 64000u
 
 /* A piece of the old chain. */
 struct piece {
@@ -114,7 +117,17 @@ static bool piece_fill(struct store *store, struct piece *piece, const struct fr
 	return piece_read(store, piece, at, at->length);
 }
 
-/* Reads the partition's old record. False: there is none, or it can't be read. */
+static void tell_unread(const struct chain_write *write, uint32_t partition, const struct frugal_found *at)
+{
+	ctr_add(CTR_frugal_chain_records_unread, 1);
+	log_limited(
+		LOG_LEVEL_WARN,
+		"flash: segment %u, offset %llu: range %u of %u of the frugal index's chain cannot be read: its older "
+		"objects are lost, unless the next try succeeds",
+		at->segment, (unsigned long long)at->offset, partition, frugal_partitions(write->store->frugal));
+}
+
+/* Reads the partition's old record. False: there is none, or it can't be read, which is told. */
 static bool old_record(struct chain_write *write, uint32_t partition, struct seg_record *out)
 {
 	struct store *store = write->store;
@@ -122,16 +135,20 @@ static bool old_record(struct chain_write *write, uint32_t partition, struct seg
 	struct frugal_found at;
 	uint64_t needed;
 
-	if (!frugal_merge_old(store->merge, partition, &at) ||
-	    seg_sequence(store->segments, at.segment) != at.sequence ||
-	    (!piece_has(piece, &at) && !piece_fill(store, piece, &at)))
+	if (!frugal_merge_old(store->merge, partition, &at))
 		return false;
+	if (seg_sequence(store->segments, at.segment) != at.sequence ||
+	    (!piece_has(piece, &at) && !piece_fill(store, piece, &at))) {
+		tell_unread(write, partition, &at);
+		return false;
+	}
 	if (seg_record_read(store->segments, at.segment, at.sequence, at.offset,
 			    piece->pages + piece->from + (at.offset - piece->offset), at.length, out,
 			    &needed) == FS_OK &&
 	    bins_is_chain_record(out, partition))
 		return true;
 	ctr_add(CTR_flash_checksum_errors, 1);
+	tell_unread(write, partition, &at);
 	if (!write->reported) /* a bad block has many records, which are no reason to take the device offline */
 		seg_report_corrupt(store->segments, at.segment, at.offset);
 	write->reported = true;
@@ -323,6 +340,39 @@ static int write_next(struct chain_write *write)
 	return result;
 }
 
+/* ---- merges that fail -------------------------------------------------------------------------- */
+
+static bool has_chains(const struct store *store)
+{
+	return store->frugal_config.share < 1;
+}
+
+/* The merge that is under way has failed with this code. */
+static void give_up(struct store *store, int result)
+{
+	struct cleaner *cleaner = store->cleaner;
+
+	if (result != FS_EOFFLINE)
+		log_limited(LOG_LEVEL_WARN, "flash: a new chain of the frugal index is given up: %s",
+			    fs_strerror(result));
+	bins_cancel_merge(store);
+	cleaner->no_chain = result == FS_ERANGE || result == FS_EFULL;
+	cleaner->chain_rest_ms = cleaner->chain_rest_ms == 0                 ? REST_FIRST_MS
+				 : cleaner->chain_rest_ms < REST_MOST_MS / 2 ? 2 * cleaner->chain_rest_ms
+									     : REST_MOST_MS;
+	cleaner->chain_again_ms = clk_now_ms(store->clock) + cleaner->chain_rest_ms;
+}
+
+static bool chain_rests(const struct store *store)
+{
+	return store->cleaner->chain_rest_ms > 0 && clk_now_ms(store->clock) < store->cleaner->chain_again_ms;
+}
+
+bool chain_makes_room(const struct store *store)
+{
+	return has_chains(store) && !store->cleaner->no_chain && store->cleaner->chain_rest_ms <= REST_FIRST_MS;
+}
+
 /* Writes the next segment of the chain. False: there is no room now, or the merge is given up. */
 static bool write_segment_of_chain(struct store *store)
 {
@@ -344,11 +394,7 @@ static bool write_segment_of_chain(struct store *store)
 	if (result == FS_EBUSY)
 		return false; /* it waits for room, or a reclaim has ended the merge */
 	if (result != FS_OK) {
-		if (result != FS_EOFFLINE)
-			log_limited(LOG_LEVEL_WARN, "flash: a new chain of the frugal index is given up: %s",
-				    fs_strerror(result));
-		bins_cancel_merge(store);
-		cleaner->no_chain = result == FS_ERANGE || result == FS_EFULL;
+		give_up(store, result);
 		return false;
 	}
 	cleaner->chain_partition = write.first + write.partitions;
@@ -356,16 +402,12 @@ static bool write_segment_of_chain(struct store *store)
 		frugal_merge_publish(store->merge);
 		store->merge = NULL;
 		cleaner->no_chain = false;
+		cleaner->chain_rest_ms = 0;
 	}
 	return true;
 }
 
 /* ---- when -------------------------------------------------------------------------------------- */
-
-static bool has_chains(const struct store *store)
-{
-	return store->frugal_config.share < 1;
-}
 
 bool chain_is_urgent(const struct store *store)
 {
@@ -398,7 +440,8 @@ bool chain_turn(struct store *store)
 		return false;
 	if (!store->merge && frugal_chain_is_over(store->frugal))
 		frugal_drop_chain(store->frugal);
-	if (!store->merge && has_chains(store) && (frugal_merge_is_due(store->frugal) || chain_is_urgent(store)))
+	if (!store->merge && has_chains(store) && !chain_rests(store) &&
+	    (frugal_merge_is_due(store->frugal) || chain_is_urgent(store)))
 		merge_begin(store);
 	if (!store->merge)
 		return false;

@@ -107,6 +107,9 @@ struct cleaner {
 	bool saves; /* at the stop: see cleaner_gives_up */
 	uint32_t chain_partition; /* of the merge that is under way: the first one that isn't written (chain.c) */
 	bool no_chain; /* the last merge was given up, as a record fits into no segment, or the chain has too many segments */
+	uint64_t
+		chain_rest_ms; /* how long the next merge waits behind the one that failed; 0: the last one came to its end */
+	uint64_t chain_again_ms; /* no merge begins before, unless chain_rest_ms is 0 */
 	_Atomic uint64_t offline_until_ms; /* no write is tried before */
 	_Atomic uint64_t beat_ms; /* when it last went on */
 };
@@ -311,8 +314,10 @@ void bins_step(struct store *store);
 
 /* chain.c, with a frugal index. chain_turn, behind each segment of bins: begins a merge that is due, and writes one segment of the
    new chain, if that is possible. Waits for the device. No segment of bins is planned. True: it was written, or the rest needed
-   none. */
+   none. Where merges fail again and again, the next one waits for up to a minute. */
 bool chain_turn(struct store *store);
+/* Do merges make room in memory? Not without a chain, and not where the last ones failed. The cleaner. */
+FS_MUST_CHECK bool chain_makes_room(const struct store *store);
 /* Is memory too short for another column or for the kills, so that those which are there should go into the chain first? */
 FS_MUST_CHECK bool chain_is_urgent(const struct store *store);
 /* The segment is to be reclaimed out of turn. True: it has records of a chain that is used, and one more segment of a new chain was

@@ -4,6 +4,7 @@
 #include "tests/unit/server/store/harness.h"
 
 #define AGE_WRITES 12u
+#define FAILURES 8u
 
 static int setup_chain(void **state)
 {
@@ -99,15 +100,26 @@ static void age(struct harness *h, const char *key)
 	assert_true(is_in_chain(h, key));
 }
 
+/* Makes a new chain of one segment. */
+static void merge_now(struct harness *h)
+{
+	assert_int_equal(frugal_merge_begin(&h->store->merge, h->store->frugal), FS_OK);
+	h->store->cleaner->chain_partition = 0;
+	assert_true(chain_turn(h->store));
+	assert_null(h->store->merge);
+}
+
 /* ---- what is found ----------------------------------------------------------------------------- */
 
 static void what_is_in_the_chain_costs_two_reads(void **state)
 {
 	struct harness *h = *state;
 	uint64_t reads, chain_reads, merges = ctr_sum(CTR_frugal_merges);
+	uint64_t unread = ctr_sum(CTR_frugal_chain_records_unread);
 
 	set_on_flash(h, "key", "value");
 	age(h, "key");
+	assert_int_equal(ctr_sum(CTR_frugal_chain_records_unread), unread);
 	assert_int_equal(ctr_sum(CTR_frugal_merges), merges + 1);
 	assert_true(status_of(h).columns_in_chain >= 2 && status_of(h).chain_segments == 1);
 	reads = ctr_sum(CTR_flash_reads);
@@ -393,7 +405,7 @@ static void a_damaged_chain_record_is_a_miss(void **state)
 {
 	struct harness *h = *state;
 	struct frugal_found place;
-	uint64_t errors;
+	uint64_t errors, unread;
 
 	set_on_flash(h, "key", "one");
 	set_on_flash(h, "key", "two");
@@ -405,11 +417,13 @@ static void a_damaged_chain_record_is_a_miss(void **state)
 	errors = ctr_sum(CTR_flash_checksum_errors);
 	assert_missing(h, "key");
 	assert_true(ctr_sum(CTR_flash_checksum_errors) > errors);
-	/* A merge can't use it either. */
+	/* A merge can't use it either, and says so. */
+	unread = ctr_sum(CTR_frugal_chain_records_unread);
 	for (unsigned n = 0; n < AGE_WRITES; n++) {
 		assert_true(write_one(h));
 		assert_missing(h, "key");
 	}
+	assert_true(ctr_sum(CTR_frugal_chain_records_unread) > unread);
 	set_on_flash(h, "key", "three");
 	age(h, "key");
 	assert_value(h, "key", "three");
@@ -419,6 +433,7 @@ static void a_damaged_chain_record_is_a_miss(void **state)
 static void a_merge_that_cannot_read_the_old_chain_loses_and_forges_nothing(void **state)
 {
 	struct harness *h = *state;
+	uint64_t unread = ctr_sum(CTR_frugal_chain_records_unread);
 	char key[24];
 	unsigned hits = 0;
 
@@ -443,6 +458,35 @@ static void a_merge_that_cannot_read_the_old_chain_loses_and_forges_nothing(void
 		}
 	}
 	assert_true(hits > 0);
+	assert_int_equal(ctr_sum(CTR_frugal_chain_records_unread), unread); /* the second try read each */
+}
+
+/* The only partition has the only record, so that few reads fail, and the device stays online. */
+static void what_a_merge_cannot_read_at_all_is_lost_and_counted(void **state)
+{
+	struct harness *h = *state;
+	uint64_t unread = ctr_sum(CTR_frugal_chain_records_unread), merges;
+
+	if (!HAVE_FAULTS)
+		skip();
+	set_on_flash(h, "key", "value");
+	assert_true(write_one(h));
+	merge_now(h);
+	assert_true(is_in_chain(h, "key"));
+	assert_int_equal(ctr_sum(CTR_frugal_chain_records_unread), unread);
+	assert_true(write_one(h));
+	merges = ctr_sum(CTR_frugal_merges);
+	fault_arm(FAULT_device_read_eio, FAULT_ALWAYS, 0);
+	merge_now(h);
+	fault_disarm_all();
+	assert_int_equal(ctr_sum(CTR_frugal_merges), merges + 1);
+	assert_int_equal(ctr_sum(CTR_frugal_chain_records_unread), unread + 2); /* once in each pass */
+	assert_missing(h, "key");
+	set_on_flash(h, "key", "new");
+	assert_true(write_one(h));
+	merge_now(h);
+	assert_true(is_in_chain(h, "key"));
+	assert_value(h, "key", "new");
 }
 
 static void a_merge_that_cannot_be_written_leaves_all_as_it_was(void **state)
@@ -479,6 +523,45 @@ static void a_merge_that_cannot_be_written_leaves_all_as_it_was(void **state)
 	assert_value(h, "key", "value");
 }
 
+/* Each of them has cost a segment's place. */
+static void merges_that_fail_again_and_again_wait_longer_and_longer(void **state)
+{
+	struct harness *h = *state;
+	uint64_t given_up = ctr_sum(CTR_frugal_merges_given_up), merges;
+
+	if (!HAVE_FAULTS)
+		skip();
+	set_on_flash(h, "old", "old");
+	age(h, "old");
+	assert_true(write_one(h));
+	merges = ctr_sum(CTR_frugal_merges);
+	for (unsigned n = 0; n < FAILURES; n++) {
+		assert_null(h->store->merge);
+		assert_int_equal(frugal_merge_begin(&h->store->merge, h->store->frugal), FS_OK);
+		h->store->cleaner->chain_partition = 0;
+		fault_arm(FAULT_device_write_eio, FAULT_ALWAYS, 0);
+		assert_false(chain_turn(h->store));
+		fault_disarm_all();
+		assert_int_equal(chain_makes_room(h->store), n == 0);
+		seconds_pass(h, 2); /* the device is tried again */
+	}
+	assert_int_equal(ctr_sum(CTR_frugal_merges_given_up), given_up + FAILURES);
+	for (unsigned n = 0; n < 3; n++) {
+		assert_true(write_one(h));
+		assert_null(h->store->merge);
+	}
+	assert_true(frugal_merge_is_due(h->store->frugal));
+	assert_int_equal(ctr_sum(CTR_frugal_merges), merges);
+	assert_value(h, "old", "old");
+	seconds_pass(h, 64);
+	age(h, "old");
+	assert_true(write_one(h));
+	assert_true(ctr_sum(CTR_frugal_merges) > merges);
+	assert_int_equal(ctr_sum(CTR_frugal_merges_given_up), given_up + FAILURES);
+	assert_true(chain_makes_room(h->store));
+	assert_value(h, "old", "old");
+}
+
 static void without_memory_a_merge_waits(void **state)
 {
 	struct harness *h = *state;
@@ -501,7 +584,7 @@ static void without_memory_a_merge_waits(void **state)
 		assert_value(h, "key", "two");
 	}
 	assert_true(given_up > 5);
-	seconds_pass(h, 2); /* a write that failed for want of memory is tried again later */
+	seconds_pass(h, 64); /* what failed for want of memory is tried again later */
 	age(h, "key");
 	assert_value(h, "key", "two");
 }
@@ -583,10 +666,7 @@ static void the_only_partition_keeps_its_record_from_merge_to_merge(void **state
 	set_on_flash(h, "key", "value");
 	for (unsigned n = 0; n < 3; n++) {
 		assert_true(write_one(h));
-		assert_int_equal(frugal_merge_begin(&h->store->merge, h->store->frugal), FS_OK);
-		h->store->cleaner->chain_partition = 0;
-		assert_true(chain_turn(h->store));
-		assert_null(h->store->merge);
+		merge_now(h);
 		assert_true(is_in_chain(h, "key"));
 		assert_value(h, "key", "value");
 	}
@@ -689,7 +769,10 @@ int main(void)
 		CASE(a_chain_record_that_cannot_be_read_is_a_miss),
 		CASE(a_damaged_chain_record_is_a_miss),
 		CASE(a_merge_that_cannot_read_the_old_chain_loses_and_forges_nothing),
+		cmocka_unit_test_setup_teardown(what_a_merge_cannot_read_at_all_is_lost_and_counted,
+						setup_one_partition, teardown),
 		CASE(a_merge_that_cannot_be_written_leaves_all_as_it_was),
+		CASE(merges_that_fail_again_and_again_wait_longer_and_longer),
 		CASE(without_memory_a_merge_waits),
 		cmocka_unit_test_setup_teardown(kills_that_fill_the_memory_go_into_the_chain, setup_lazy, teardown),
 		cmocka_unit_test_setup_teardown(without_a_chain_memory_is_made_by_reclaims, setup_one_partition,

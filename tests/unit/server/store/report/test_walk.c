@@ -271,6 +271,7 @@ static void each_object_is_shown_once_in_both_tiers(void **state)
 {
 	struct harness *h = *state;
 
+	h->config.flash_bytes = MIB(4) + KIB(64); /* segments of a chain must not push the objects out */
 	harness_open(h);
 	set_many(h, "flash", 100);
 	for (unsigned n = 0; n < 100; n++) {
