@@ -80,7 +80,8 @@ bool bins_room(struct store *store, uint64_t records)
 		return false;
 	result = frugal_reserve(store->frugal, records);
 	if (result != FS_OK)
-		log_limited(LOG_LEVEL_WARN, "flash: no memory for a column of the frugal index: %s", fs_strerror(result));
+		log_limited(LOG_LEVEL_WARN, "flash: no memory for a column of the frugal index: %s",
+			    fs_strerror(result));
 	return result == FS_OK;
 }
 
