@@ -30,8 +30,7 @@ const char *reload_trouble(const struct reload *reload);
 /* Returns the same as figures, for server->reload_status. They live as long as reload. */
 const struct reload_status *reload_status(const struct reload *reload);
 /* Sets the fields of a copy of the options to the values in force, app_limit to NULL where there is no memory for it;
-   reload_shown frees those that are the copy's own. Any
-   thread. */
+   reload_shown frees those that are the copy's own. Any thread. */
 void reload_show(const struct server *server, struct conf *copy);
 /* Frees what reload_show has made for the copy. Any thread. */
 void reload_shown(const struct server *server, struct conf *copy);

@@ -84,6 +84,9 @@ def script(commands, folder):
         if made := makes_file(command, folder):
             made.write_text("\n".join(output) + "\n")
             made.chmod(0o644)
+        if command == "cat log":  # it is written after the daemon has gone into the background
+            last_words = output[-1].partition(" ")[2]  # behind the time
+            lines.append(f"until grep -qF {shlex.quote(last_words)} log; do sleep 0.05; done")
         lines += [f"(exit $last); {command}", "last=$?", f"echo {shlex.quote(MARK)}"]
         if command.startswith("memcached "):
             lines.append(LISTENS)

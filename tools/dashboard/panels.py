@@ -251,6 +251,16 @@ ROWS = [
             "{{application}}": "sum by (application) (flashield_application_item_bytes{@}) and on (application) "
                                "topk(10, sum by (application) (flashield_application_item_bytes{@} @ end()))",
         }, "What the ten applications with most have in DRAM and on flash together, estimated from samples: who the cache is full of.", stack=True),
+        graph("Memory of applications with limits", "bytes", {
+            "{{application}}": "sum by (application) (flashield_application_dram_bytes{@})",
+            "{{application}} floor": "sum by (application) (flashield_application_dram_floor_held_bytes{@}) > 0",
+            "{{application}} ceiling": "sum by (application) (flashield_application_dram_ceiling_bytes{@})",
+        }, "What applications with --app-limit have in DRAM, the floor that is held for them, and their ceiling; empty without limits."),
+        graph("What limits of applications do", "ops", {
+            "{{application}} evicted": by_application("ceiling_evictions"),
+            "{{application}} kept off flash": by_application("flash_write_refusals"),
+        }, "Objects per second that went because of a ceiling in DRAM, and that a limit on writes or a ceiling on flash kept off it. Hits "
+           "of the application that fall with it say that the limit is too low."),
         graph("Objects in DRAM by value size", "short", {
             "up to {{up_to}}": 'sum by (up_to) (flashield_contents_items{@,tier="dram",measure="size"}) > 0',
         }, "Objects in DRAM by the bytes of their values, estimated from samples; a bucket lacks what is in lower ones.", stack=True),

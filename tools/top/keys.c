@@ -77,8 +77,8 @@ enum key_effect keys_take(struct display *display, int key, unsigned servers, un
 		display->help = false;
 		return KEY_DRAW;
 	}
-	if (key >= '1' && key < '1' + VIEWS) {
-		display->view = (enum view)(key - '1');
+	if (key >= '0' && key <= '9') {
+		display->view = (enum view)((key - '0' + KEYS_OF_VIEWS - 1) % KEYS_OF_VIEWS);
 		return KEY_DRAW;
 	}
 	switch (key) {

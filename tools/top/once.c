@@ -109,6 +109,24 @@ static void print_contents(const struct model *model, FILE *out)
 	}
 }
 
+static void print_limits(const struct model *model, FILE *out)
+{
+	for (unsigned i = 0; i < model->count; i++) {
+		const struct server *server = &model->servers[i];
+		const struct sample *sample = &server->track.now;
+
+		for (unsigned n = 0; server_answers(server) && n < sample->limited_count; n++) {
+			const struct limited_app *app = &sample->limited[n];
+
+			fprintf(out, "limit %s", app->name);
+			for (int a = 0; a < LIMIT_AMOUNTS; a++)
+				if (!isnan(app->amount[a]))
+					print_pair(limit_amount_name((enum limit_amount)a), app->amount[a], out);
+			fprintf(out, " server=%s\n", server->peer.address);
+		}
+	}
+}
+
 static void print_texts(const struct sample *sample, FILE *out)
 {
 	const struct {
@@ -164,6 +182,7 @@ void once_print(const struct model *model, FILE *out)
 	print_apps(&model->all.basis, out);
 	print_hot_keys(model, out);
 	print_contents(model, out);
+	print_limits(model, out);
 	if (model->count > 1)
 		print_servers(model, out);
 }

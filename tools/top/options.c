@@ -18,7 +18,7 @@ static const char help[] =
 	"  --interval T        from poll to poll, 100ms to 1m  (1s)\n"
 	"  --timeout T         for an answer, before the server counts as gone, 100ms to 1m  (5s)\n"
 	"  --view V            to begin with: overview, flash, model, latency, apps, servers, keys,\n"
-	"                      slow, contents  (overview)\n"
+	"                      slow, contents, limits  (overview)\n"
 	"  --sort C            applications by name, get, set, hits, dram, flash, read, written  (get)\n"
 	"  --ascii             no block characters; by default they are used where the locale is UTF-8\n"
 	"  --once              no live view: two polls an interval apart, then a line for each figure on\n"
@@ -29,7 +29,7 @@ static const char help[] =
 	"\n"
 	"Keys\n"
 	"  q quit              p pause and go on      + - longer, shorter interval\n"
-	"  1 ... 9, Tab, Shift-Tab  views             n next server, then all of them\n"
+	"  1 ... 9, 0, Tab, Shift-Tab  views          n next server, then all of them\n"
 	"  r totals count from now on; the server's own counters stay\n"
 	"  s sort applications by the next column; Up, Down, PgUp, PgDn scroll them\n"
 	"  w hot keys of the last minute, or of the last ten minutes\n"
@@ -42,16 +42,16 @@ static const char help[] =
 	"--once prints NAME VALUE lines: plain numbers whose unit is in the name, ratios from 0 to 1. Then\n"
 	"\"latency KIND NAME=VALUE...\" in microseconds, \"application NAME NAME=VALUE...\", \"hot_key KEY\n"
 	"NAME=VALUE...\" of the last minute, \"contents NAME NAME=VALUE...\" of an application in a tier by\n"
-	"estimate, and with several servers \"server ADDRESS NAME=VALUE...\". What the server doesn't tell is\n"
-	"left out.\n"
+	"estimate, \"limit NAME NAME=VALUE...\" of an application with limits, and with several servers\n"
+	"\"server ADDRESS NAME=VALUE...\". What the server doesn't tell is left out.\n"
 	"\n"
 	"Environment: TERM, the locale (LC_ALL, LC_CTYPE, LANG), NO_COLOR (set: no colours).\n"
 	"Exit status: 0 left by q, Ctrl-C or SIGTERM, or --once printed all; 1 --once got no answer from\n"
 	"some of the servers; 2 bad usage, an unknown terminal, or --once got no answer at all.\n";
 
 /* In the order of enum view and enum app_column. */
-static const char *const view_names[] = { "overview", "flash", "model", "latency",  "apps",
-					  "servers",  "keys",  "slow",  "contents", NULL };
+static const char *const view_names[] = { "overview", "flash", "model",    "latency", "apps", "servers",
+					  "keys",     "slow",  "contents", "limits",  NULL };
 static const char *const sort_names[] = { "name", "get", "set", "hits", "dram", "flash", "read", "written", NULL };
 
 void top_options_parse(int argc, char **argv, struct top_options *options)

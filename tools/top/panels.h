@@ -13,10 +13,10 @@ typedef void panel_draw(const struct screen *screen, const struct pane *pane);
 
 panel_rows traffic_rows, memory_rows, flash_rows, segments_rows, objects_rows, latency_rows, model_rows, apps_rows,
 	servers_rows, history_rows, hot_requests_rows, hot_bytes_rows, hot_reads_rows, slow_rows, histograms_rows,
-	contents_rows;
+	contents_rows, limits_rows;
 panel_draw traffic_draw, memory_draw, flash_draw, segments_draw, objects_draw, latency_draw, model_draw, apps_draw,
 	servers_draw, history_draw, hot_requests_draw, hot_bytes_draw, hot_reads_draw, slow_draw, histograms_draw,
-	contents_draw;
+	contents_draw, limits_draw;
 
 /* Draws a label from `column` on, and the figure ending before `end`. */
 void panel_figure(const struct screen *screen, const struct pane *pane, int row, int column, int end, const char *label,

@@ -20,7 +20,7 @@
 
 static const char questions[] =
 	"stats\r\nstats flash\r\nstats classifier\r\nstats apps\r\nstats latency\r\nstats segments\r\n"
-	"stats hotkeys\r\nstats slow 50\r\nstats contents\r\n";
+	"stats hotkeys\r\nstats slow 50\r\nstats contents\r\nstats limits\r\n";
 
 int64_t monotonic_us(void)
 {

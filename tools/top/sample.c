@@ -153,6 +153,8 @@ void sample_row(struct sample *sample, enum report report, const char *name, con
 		sample_slow_row(sample, name, value);
 	else if (report == REPORT_CONTENTS)
 		sample_contents_row(sample, name, value);
+	else if (report == REPORT_LIMITS)
+		sample_limits_row(sample, name, value);
 	else
 		take_field(sample, report, name, value);
 	take_text(sample, report, name, value);

@@ -25,6 +25,7 @@ enum report {
 	REPORT_HOTKEYS,
 	REPORT_SLOW,
 	REPORT_CONTENTS,
+	REPORT_LIMITS,
 	REPORTS
 };
 
@@ -137,6 +138,29 @@ struct histogram {
 	unsigned count;
 };
 
+/* Applications with limits, as "stats limits" has them: bytes in memory and on flash with their floors and ceilings, bytes
+   a second that may go to flash, and, since the server's start, objects evicted at the ceiling and bytes that went to flash,
+   and objects that the limit on writes kept from it. NAN: there is no such limit. */
+enum limit_amount {
+	LIMIT_DRAM,
+	LIMIT_DRAM_FLOOR,
+	LIMIT_DRAM_CEILING,
+	LIMIT_EVICTIONS,
+	LIMIT_FLASH,
+	LIMIT_FLASH_FLOOR,
+	LIMIT_FLASH_CEILING,
+	LIMIT_WRITE,
+	LIMIT_WRITTEN,
+	LIMIT_REFUSALS,
+	LIMIT_AMOUNTS
+};
+#define LIMITED_MAX 64u /* our daemon has no more; further ones are left out */
+
+struct limited_app {
+	char name[APP_NAME_BYTES];
+	double amount[LIMIT_AMOUNTS];
+};
+
 struct sample {
 	int64_t at_us; /* the time when the last report was complete, by a clock that never goes back */
 	double value[FIELD_COUNT];
@@ -149,6 +173,8 @@ struct sample {
 	struct content contents[APPS_MAX];
 	unsigned content_count;
 	struct histogram histograms[TIERS][CONTENT_MEASURES];
+	struct limited_app limited[LIMITED_MAX];
+	unsigned limited_count;
 	bool has[REPORTS]; /* the server knows this report */
 	char version[24]; /* of memcached, or the version that our daemon claims to be compatible with */
 	char flashield[24]; /* our daemon's own version; "" of another server */
@@ -172,6 +198,10 @@ void sample_hot_row(struct sample *sample, const char *name, const char *value);
 void sample_slow_row(struct sample *sample, const char *name, const char *value);
 /* Takes a row of "stats contents"; likewise. */
 void sample_contents_row(struct sample *sample, const char *name, const char *value);
+/* Takes a row of "stats limits"; likewise. */
+void sample_limits_row(struct sample *sample, const char *name, const char *value);
+/* Returns the amount's name in that report. */
+const char *limit_amount_name(enum limit_amount amount);
 /* Finds "name=TEXT" among the words of a value, and copies TEXT, cut to bytes - 1. False: it isn't there. */
 bool sample_find_word(const char *value, const char *name, char *out, size_t bytes);
 /* Returns the number of that word, or NAN. */

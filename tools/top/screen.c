@@ -12,6 +12,8 @@
 #define COLUMN_GAP 3
 #define AIRY_ROWS 30 /* from this height on panels stand apart */
 #define LEAST_ROWS 2
+#define LEAST_TABS 80 /* columns that names of views take ... */
+#define WIDE_TABS 98 /* ... and with all blanks */
 
 struct panel {
 	panel_rows *rows;
@@ -44,6 +46,7 @@ static const struct {
 	[VIEW_KEYS] = { "Keys", { PANEL(hot_requests), PANEL(hot_bytes), BREAK(hot_reads) } },
 	[VIEW_SLOW] = { "Slow", { PANEL(slow) } },
 	[VIEW_CONTENTS] = { "Contents", { PANEL(histograms), PANEL(contents) } },
+	[VIEW_LIMITS] = { "Limits", { PANEL(limits) } },
 };
 
 /* ---- the edges --------------------------------------------------------------------------------- */
@@ -86,17 +89,18 @@ static void head(const struct screen *screen, const struct pane *pane)
 
 static void tabs(const struct screen *screen, const struct pane *pane, int row)
 {
-	int column = 1, gap = pane->columns >= 90 ? 2 : 1;
+	int column = 1, gap = pane->columns >= WIDE_TABS ? 2 : 1;
 
 	for (int i = 0; i < VIEWS; i++) {
 		bool chosen = i == (int)screen->display->view;
 		char text[32];
 
-		/* Names without room become numbers. */
-		if (chosen || pane->columns >= 80)
-			snprintf(text, sizeof(text), "%d %s", i + 1, views[i].name);
+		/* Names without room lose the blank before them, or become numbers. */
+		if (chosen || pane->columns >= LEAST_TABS)
+			snprintf(text, sizeof(text), "%d%s%s", (i + 1) % KEYS_OF_VIEWS,
+				 pane->columns >= WIDE_TABS ? " " : "", views[i].name);
 		else
-			snprintf(text, sizeof(text), "%d", i + 1);
+			snprintf(text, sizeof(text), "%d", (i + 1) % KEYS_OF_VIEWS);
 		column = pane_text(pane, row, column, chosen ? STYLE_CHOSEN : STYLE_DIM, text) + gap;
 	}
 }

@@ -29,8 +29,11 @@ enum view {
 	VIEW_KEYS,
 	VIEW_SLOW,
 	VIEW_CONTENTS,
+	VIEW_LIMITS,
 	VIEWS
 };
+
+#define KEYS_OF_VIEWS 10 /* 1 to 9, and 0 for the tenth */
 
 /* Columns of the applications' table that it can be sorted by. */
 enum app_column {

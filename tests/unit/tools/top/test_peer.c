@@ -89,7 +89,7 @@ static void answer(const char *text)
 	assert_int_equal(write(connection, text, strlen(text)), strlen(text));
 }
 
-static const char rest_refused[] = "ERROR\r\nERROR\r\nERROR\r\nERROR\r\nERROR\r\nERROR\r\nERROR\r\nERROR\r\n";
+static const char rest_refused[] = "ERROR\r\nERROR\r\nERROR\r\nERROR\r\nERROR\r\nERROR\r\nERROR\r\nERROR\r\nERROR\r\n";
 
 static void assert_failed(const char *word)
 {
@@ -238,7 +238,7 @@ static void answers_in_pieces_make_one_sample(void **state)
 		"STAT pid 3\r\nSTAT version 1.6.18\r\nEND\r\nSTAT flash_hits 5\r\nEND\r\n"
 		"STAT reason as good as it gets\r\nEND\r\nSTAT a:get_count 6\r\nEND\r\nERROR\r\nEND\r\n"
 		"STAT bytes:1m:1 key=k bytes=9\r\nEND\r\nSTAT 1 cmd=get\r\nEND\r\n"
-		"STAT shop:dram:objects 8\r\nEND\r\n";
+		"STAT shop:dram:objects 8\r\nEND\r\nSTAT applications 1\r\nSTAT shop:dram_floor 9\r\nEND\r\n";
 
 	(void)state;
 	meet();
@@ -252,6 +252,7 @@ static void answers_in_pieces_make_one_sample(void **state)
 	assert_number(peer.sample.apps[0].count[APP_GETS], 6);
 	assert_string_equal(peer.sample.hot[HOT_BYTES][HOT_MINUTE].key[0].name, "k");
 	assert_number(peer.sample.contents[0].amount[TIER_DRAM][CONTENT_OBJECTS], 8);
+	assert_number(peer.sample.limited[0].amount[LIMIT_DRAM_FLOOR], 9);
 	assert_false(peer.sample.has[REPORT_LATENCY]);
 	assert_int_equal(peer.sample.at_us, now_us);
 	assert_int_equal(peer.state, PEER_IDLE);

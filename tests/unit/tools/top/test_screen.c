@@ -159,6 +159,10 @@ static struct model *a_model(double value)
 		give(&server->peer.sample, REPORT_CONTENTS, "(all):flash:ttl", "10s=0 never=0");
 		give(&server->peer.sample, REPORT_CONTENTS, "shop:dram:bytes", "1048576");
 		give(&server->peer.sample, REPORT_CONTENTS, "feed:flash:bytes", "1e300");
+		give(&server->peer.sample, REPORT_LIMITS, "shop:dram_bytes", "3145728");
+		give(&server->peer.sample, REPORT_LIMITS, "shop:dram_floor", "2097152");
+		give(&server->peer.sample, REPORT_LIMITS, "shop:dram_ceiling", "none");
+		give(&server->peer.sample, REPORT_LIMITS, "feed:write_bytes", "1e300");
 		give(&server->peer.sample, REPORT_APPS, "a-name-that-is-longer-than-its-column:get_count", "1");
 		strcpy(server->peer.sample.reason,
 		       "a reason that is longer than a narrow terminal has columns, by far");
@@ -232,11 +236,20 @@ static void what_24_rows_of_80_columns_show(void **state)
 	display.view = VIEW_CONTENTS;
 	canvas_resize(&canvas, 24, 80);
 	screen_draw(&canvas, model, &display, 0, "12:34:56");
-	assert_true(shows("9 Contents"));
+	assert_true(shows("9Contents 0Limits"));
 	assert_true(shows("64     25 %"));
 	assert_true(shows("128    75 %"));
 	assert_true(shows("2.00 k"));
 	assert_true(shows("1.00 MiB"));
+	display.view = VIEW_LIMITS;
+	canvas_resize(&canvas, 24, 80);
+	screen_draw(&canvas, model, &display, 0, "12:34:56");
+	assert_true(shows("shop"));
+	assert_true(shows("3.00 MiB 2.00 MiB        -"));
+	canvas_resize(&canvas, 24, 110);
+	screen_draw(&canvas, model, &display, 0, "12:34:56");
+	assert_true(shows("9 Contents  0 Limits"));
+	assert_true(shows("refused"));
 	model_destroy(model);
 }
 
@@ -247,7 +260,8 @@ static void keys_change_what_they_say(void **state)
 	(void)state;
 	assert_int_equal(keys_take(&display, 'q', 2, 3), KEY_QUIT);
 	assert_int_equal(keys_take(&display, 'x', 2, 3), KEY_NOTHING);
-	assert_int_equal(keys_take(&display, '0', 2, 3), KEY_NOTHING);
+	assert_int_equal(keys_take(&display, '0', 2, 3), KEY_DRAW);
+	assert_int_equal(display.view, VIEW_LIMITS);
 	assert_int_equal(keys_take(&display, 'r', 2, 3), KEY_RESET);
 	assert_int_equal(keys_take(&display, TERM_RESIZED, 2, 3), KEY_DRAW);
 	keys_take(&display, '5', 2, 3);
