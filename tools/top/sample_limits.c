@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rows of "stats limits": "shop:dram_bytes" with a number, "shop:dram_ceiling" with a number or "none". */
+/* The rows of "stats limits": "shop:dram_bytes" with a number, "shop:dram_ceiling" with a number or "none"; a floor of 0 is none. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,15 +46,18 @@ static struct limited_app *limited_of(struct sample *sample, const char *name, s
 void sample_limits_row(struct sample *sample, const char *name, const char *value)
 {
 	const char *colon = strrchr(name, ':');
+	double number = sample_number(value);
 	struct limited_app *app;
 
-	if (!colon || colon == name || !(sample_number(value) >= 0))
+	if (!colon || colon == name || !(number >= 0))
 		return;
 	for (int i = 0; i < LIMIT_AMOUNTS; i++)
 		if (strcmp(colon + 1, amount_names[i]) == 0) {
+			bool none = number == 0 && (i == LIMIT_DRAM_FLOOR || i == LIMIT_FLASH_FLOOR);
+
 			app = limited_of(sample, name, (size_t)(colon - name));
 			if (app)
-				app->amount[i] = sample_number(value);
+				app->amount[i] = none ? NAN : number;
 			return;
 		}
 }

@@ -82,6 +82,8 @@ static void each_amount_is_taken(void **state)
 	for (int i = 0; i < LIMIT_AMOUNTS; i++)
 		assert_number(sample.limited[0].amount[i], 10 + i);
 	take("c:dram_bytes", "1");
+	take("c:dram_floor", "0"); /* is none */
+	take("c:flash_floor", "0");
 	for (int i = LIMIT_DRAM + 1; i < LIMIT_AMOUNTS; i++)
 		assert_true(isnan(sample.limited[1].amount[i]));
 }
