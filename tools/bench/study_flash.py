@@ -356,6 +356,10 @@ def pause(s):
 
 # ---- capacity --------------------------------------------------------------------------------
 
+# By default a fifth of what is set goes to flash at most.
+ADMIT_EACH = ["--admission=read-once", "--flash-write-ratio=0"]
+
+
 @study("capacity", "objects kept with little memory and much flash, extstore beside", plain=True)
 def capacity(s):
     """Counts the objects that are still there when all are read once, in order. Then sets go on until our flash turns
@@ -367,14 +371,14 @@ def capacity(s):
     s.describe("objects kept with little memory and much flash, extstore beside",
                f"{objects} objects (keys of 30 B, values of 257 B), each set and then read, 50 connections with 8 commands "
                f"under way each, as fast as it goes; afterwards all are read once in the same order. -m {memory_mb} -t 1, "
-               f"{flash_mb} MiB of flash, server on one CPU. Set and read: objects per second, the server's CPU for both, "
+               f"{flash_mb} MiB of flash, {' '.join(ADMIT_EACH)}, server on one CPU. Set and read: objects per second, the server's CPU for both, "
                "latency. DRAM per object on flash: index, filters and all that serves them, once sets have gone on until "
                "segments are reclaimed.",
                {"objects_s": ("set+read /s", -1), "errors": ("errors", 0), "written_mib": ("MiB written", 0),
                 "resident_mib": ("MiB resident", 0), "kept_percent": ("kept %", 2), "wrong": ("wrong values", 0),
                 "reads_s": ("reads/s", -1), "dram_bytes": ("DRAM B /object", 3)})
     load = {"value_bytes": 257, "connections": 50}
-    for kind, extra in ((FLASHIELD, []), (EXTSTORE, EXTSTORE_ONE)):
+    for kind, extra in ((FLASHIELD, ADMIT_EACH), (EXTSTORE, EXTSTORE_ONE)):
         with s.serving(kind, memory_mb=memory_mb, flash_bytes=flash_mb * MIB, extra=extra) as server:
             if not server:
                 continue
