@@ -22,7 +22,7 @@ static int compare(const void *first, const void *second)
 	return x < y ? 1 : x > y ? -1 : strcmp(a->name, b->name);
 }
 
-/* The sum of the amounts of several servers: a limit that one of them has not is none of the sum either. */
+/* Adds the amounts of a further server. Where one of them has no such limit, the sum has none either. */
 static void add_app(struct limited_app lines[LINES], unsigned *count, const struct limited_app *app)
 {
 	unsigned i = 0;

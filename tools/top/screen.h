@@ -34,6 +34,7 @@ enum view {
 };
 
 #define KEYS_OF_VIEWS 10 /* 1 to 9, and 0 for the tenth */
+_Static_assert(VIEWS == KEYS_OF_VIEWS, "each digit is the key of a view");
 
 /* Columns of the applications' table that it can be sorted by. */
 enum app_column {
