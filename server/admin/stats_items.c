@@ -121,7 +121,9 @@ void stats_slabs(const struct server *server, struct stats_out *out)
 	}
 	store_get_status(server->store, &store);
 	stats_add(out, "active_slabs", "%u", active);
-	stats_add(out, "total_malloced", "%" PRIu64, store.dram_bytes);
+	/* memcached keeps a page from its first object on, also when all are deleted */
+	stats_add(out, "total_malloced", "%" PRIu64,
+		  active > 0 && store.dram_bytes < PAGE_BYTES ? PAGE_BYTES : store.dram_bytes);
 }
 
 /* ---- sizes -------------------------------------------------------------------------------------- */

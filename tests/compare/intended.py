@@ -268,7 +268,7 @@ LIST = [
     Intended("flushed without ids", "with -C, too, an object that is stored behind a flush_all is there; this test wants that it is lost "
              "within the second", upstream_in={"debian": {"flush-all.t": ["with no CAS at least once"]}}),
     Intended("flash", "\"stats\" has extstore's rows, memory moves to flash before it is evicted, and half of -m at most may be the index of "
-             "the flash", upstream_in={"flash": {"stats.t": ["count of stats values"], "watcher.t": [NOT_RUN], "dyn-maxbytes.t": ["total_malloced reduced"]}}),
+             "the flash", upstream_in={"flash": {"stats.t": ["count of stats values"], "watcher.t": [NOT_RUN]}}),
     Intended("debug builds", "commands and variables of memcached's debug builds aren't there",
              options=[("-o relaxed_privileges", TAKEN)], upstream={"64bit.t": ["faked", "hit size limit"]}),
     Intended("numbers of flags", NUMBERS_READ, options=[(words, REFUSED) for words in (

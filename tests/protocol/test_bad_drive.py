@@ -153,6 +153,18 @@ def hanging(drive, reads, writes):
         drive.reads.hang = drive.writes.hang = 0
 
 
+def hang_with_write(drive, client, reads):
+    """A write waits for the drive first: once hanging reads have taken the flash offline, none would begin."""
+    number = itertools.count()
+
+    def begun():
+        set_and_read(client, [b"written-%d" % next(number) for _ in range(100)])
+        return drive.writes.held > 0
+
+    until(begun, "a write to wait")
+    drive.reads.hang = reads
+
+
 def is_told(rows, reads, writes):
     """The daemon says that the drive does not answer."""
     return (not reads or rows["flash_offline"] == "1") and (not writes or int(rows.get("flash_waited_ms", 0)) > 1000)
@@ -196,7 +208,9 @@ def test_a_drive_that_hangs_takes_only_flash_along(start, open_folder, reads, wr
         flash_hits_come(client)
         bystander = Bystander(daemon, client)
         before = bystander.items_before()
-        with hanging(drive, reads, writes):
+        with hanging(drive, reads and not writes, writes):
+            if writes:
+                hang_with_write(drive, client, reads)
             told, fed = watch_hang(bystander, watchdog, reads, writes)
             crowd.each_is_answered("all to be answered while the drive hangs")
             assert bool(drive.reads.held) == bool(reads) and bool(drive.writes.held) == bool(writes)

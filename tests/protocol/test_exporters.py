@@ -114,6 +114,15 @@ def test_prometheus_scrapes_items_and_slabs(used):
     assert all("mem_requested" in rows for rows in items.values())
 
 
+def test_memory_of_an_empty_cache_is_a_page(start):
+    """memcached keeps its first page, also when all objects are deleted."""
+    with start("-m", "8").client() as client:
+        assert client.count("total_malloced", b"slabs") == 0
+        assert client.set(b"key", b"value") == b"STORED\r\n"
+        assert client.ask(b"delete key\r\n") == b"DELETED\r\n"
+        assert client.count("total_malloced", b"slabs") == 1 << 20
+
+
 def test_datadog_reads_binary_stats(used, placed):
     """By the binary protocol: numbers, a version, and items and slabs where it is told to."""
     with BinaryClient(placed.daemon.port) as client:
