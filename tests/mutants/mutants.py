@@ -779,6 +779,14 @@ mutant("floors-are-ignored", "Eviction takes objects of an application below its
        "asan server/store/cleaner/test_ceilings",
        ("server/store/cleaner/evict.c", "round->how == EVICT_ALL ? EVICT_BREAK_FLOOR : EVICT_SPARE;", "EVICT_AS_OTHERS;"))
 
+mutant("a-ceilings-segment-is-everybodys", "A segment that is written for an application at its ceiling takes others' candidates too.",
+       "asan server/store/cleaner/test_ceilings",
+       ("server/store/cleaner/gather.c", "(store->cleaner->ceilings_only && !is_of_pressed(store, item))", "false"))
+
+mutant("replaced-candidate-stays-counted", "An object that is replaced stays a candidate of its application.",
+       "asan server/store/dram/test_limits",
+       ("server/store/dram/table.c", "\tif (old->state & ITEM_CANDIDATE)\n\t\tcandidate_clear(store, stripe, old);\n", ""))
+
 mutant("a-ceiling-is-everybodys", "A set at its application's ceiling makes room among all objects.",
        "asan server/store/cleaner/test_ceilings",
        ("server/store/cleaner/evict.c", "\tif (verdict == EVICT_PASS)\n\t\treturn;\n", ""))
@@ -1021,7 +1029,7 @@ mutant("candidates-not-counted-off", "What was gathered is still counted as wait
 
 mutant("candidate-counted-twice", "An object that is marked a second time is counted a second time.",
        "asan server/store/dram/test_candidate",
-       ("server/store/dram/candidate.c", "\tif (item->state & ITEM_CANDIDATE)\n\t\treturn;\n\tmust(item", "\tmust(item"))
+       ("server/store/dram/candidate.c", "\tif (item->state & ITEM_CANDIDATE)\n\t\treturn;\n\tunsigned", "\tunsigned"))
 
 mutant("hidden-account", "A thread's own share of the account may be any size.",
        "asan server/store/dram/test_item",

@@ -67,6 +67,31 @@ def test_a_scan_pushes_nobody_out(start, tmp_path, flash):
     assert (rows["scan:write_limit"], rows["scan:write_bytes"]) == ("0", "0")
 
 
+@pytest.mark.parametrize("rule", ["freq", "read-once"])
+def test_what_a_ceiling_would_evict_goes_to_flash(start, tmp_path, rule):
+    """However much memory is free, and others' objects stay where they are. Keys are read again and again, so that each
+    rule finds them worth it."""
+    daemon = start("-m", "64", "-t", "2", "--flash-path", str(tmp_path / "flash"), "--flash-size", "32m", "--segment-size",
+                   "64k", "--admission", rule, "--flash-write-ratio", "0", "--app-limit", "report:dram=-2m")
+    others, keys = [b"shop:%d" % n for n in range(SHOP)], [b"report:%d" % n for n in range(SCAN)]
+    with daemon.client() as client:
+        look_aside(client, others)
+        look_aside(client, others)
+        for _ in range(8):
+            for first in range(0, SCAN, 100):
+                some = keys[first:first + 100]
+                client.all(b"".join(b"add %s 0 0 %d noreply\r\n%s\r\n" % (key, len(VALUE), VALUE) for key in some))
+                client.get(*some)
+            if client.count("report:flash_bytes", b"limits") > 4 << 20:
+                break
+        rows, flash = client.stats(b"limits"), client.stats(b"flash")
+        assert int(rows["report:dram_bytes"]) < 3 << 20
+        assert int(rows["report:flash_bytes"]) > 4 << 20
+        assert int(flash["dram_bytes"]) < 16 << 20  # of 64 MiB
+        assert len(client.get(*others)) == SHOP
+        assert int(client.stats(b"flash")["flash_hits"]) == int(flash["flash_hits"])  # they are in memory
+
+
 def test_a_reload_limits_what_is_there(start, open_folder):
     """What was set before is counted and, above a ceiling, evicted; limits that are taken away are gone."""
     path = open_folder / "conf"

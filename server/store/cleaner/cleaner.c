@@ -2,8 +2,9 @@
 /*
  * The cleaner moves candidates to flash, off the path of requests (paper, 4). It writes a segment when free memory
  * falls below one segment, candidates for two are there (for one, once free memory is below half a segment), and the
- * write budget allows it; without a free segment it reclaims the oldest first. It is the only thread that waits for
- * the device; work that must not wait is the keeper's.
+ * write budget allows it; without a free segment it reclaims the oldest first. An application near its ceiling
+ * is written for in the same way (ceilings.c). It is the only thread that waits for the device; work that must not wait is the
+ * keeper's.
  */
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/dram/limits.h"
@@ -101,12 +102,16 @@ static void cleaner_refill_tokens(struct store *store, uint64_t now_ms)
 		atomic_store_explicit(&cleaner->ratio_tokens, (int64_t)burst, memory_order_relaxed);
 }
 
-/* About two segments of candidates, but no more than half of the item budget, and no less than one segment. */
-static uint64_t candidates_wanted(const struct store *store)
+uint64_t cleaner_wanted_of(const struct store *store, uint64_t budget)
 {
-	uint64_t half = store_item_budget(store) / 2, segment = store->segment_bytes;
+	uint64_t half = budget / 2, segment = store->segment_bytes;
 
 	return half < segment ? segment : half < 2 * segment ? half : 2 * segment;
+}
+
+static uint64_t candidates_wanted(const struct store *store)
+{
+	return cleaner_wanted_of(store, store_item_budget(store));
 }
 
 uint64_t cleaner_ranks(const struct store *store)
@@ -120,15 +125,17 @@ uint64_t cleaner_ranks(const struct store *store)
  */
 static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 {
-	uint64_t segment = store->segment_bytes, total = candidate_total(store);
+	uint64_t segment = store->segment_bytes, total = candidate_total(store), of[GROUPS];
 	unsigned groups = 0;
 
+	candidate_by_group(store, of);
 	if (total >= candidates_wanted(store))
-		groups = gather_choose_groups(store, total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment
-							     ? segment
-							     : segment + segment / 2);
+		groups = gather_choose_groups(store, of,
+					      total >= ALL_GROUPS_SEGMENTS * segment || total < 2 * segment
+						      ? segment
+						      : segment + segment / 2);
 	if (!groups && free_bytes < (int64_t)segment / 2)
-		groups = gather_choose_groups(store, segment);
+		groups = gather_choose_groups(store, of, segment);
 	return groups;
 }
 
@@ -175,16 +182,23 @@ bool cleaner_is_writing(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->writing, memory_order_relaxed);
 }
 
+/* Memory for all comes first; then applications that have none left below their ceilings, whose objects would be evicted
+   while other memory is free. */
 static bool cleaner_write_if_due(struct store *store)
 {
 	struct cleaner *cleaner = store->cleaner;
 	int64_t free_bytes = store_free_bytes(store);
-	unsigned groups;
-	bool written;
+	uint64_t below = cleaner_writes_below(store);
+	unsigned groups = 0;
+	bool ceilings_only, written;
 
-	if (!cleaner_takes_writes(store) || free_bytes >= (int64_t)cleaner_writes_below(store))
+	if (!cleaner_takes_writes(store))
 		return false;
-	groups = groups_to_write(store, free_bytes);
+	if (free_bytes < (int64_t)below)
+		groups = groups_to_write(store, free_bytes);
+	ceilings_only = groups == 0;
+	if (ceilings_only)
+		groups = ceilings_choose_groups(store, below);
 	if (groups == 0)
 		return false;
 	if (!cleaner_has_tokens(store)) {
@@ -193,8 +207,10 @@ static bool cleaner_write_if_due(struct store *store)
 	}
 	must(!cleaner_is_writing(store));
 	atomic_store_explicit(&cleaner->writing, true, memory_order_relaxed);
+	cleaner->ceilings_only = ceilings_only;
 	written = write_segment(store, groups);
 	atomic_store_explicit(&cleaner->writing, false, memory_order_relaxed);
+	cleaner->ceilings_only = false;
 	return written;
 }
 
@@ -205,14 +221,16 @@ bool cleaner_gives_up(const struct store *store)
 
 bool cleaner_write_last(struct store *store)
 {
+	uint64_t of[GROUPS];
 	unsigned groups = 0;
 	bool written;
 
 	must(!store->cleaner->background.threaded);
 	store->cleaner->saves = true;
+	candidate_by_group(store, of);
 	cleaner_refill_tokens(store, clk_now_ms(store->clock));
 	if (ids_reserve(store) && cleaner_takes_writes(store) && cleaner_has_tokens(store))
-		groups = gather_choose_groups(store, store->segment_bytes);
+		groups = gather_choose_groups(store, of, store->segment_bytes);
 	if (groups == 0)
 		return false;
 	atomic_store_explicit(&store->cleaner->writing, true, memory_order_relaxed);

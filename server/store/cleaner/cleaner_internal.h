@@ -96,6 +96,7 @@ struct cleaner {
 	struct index_sizing sizing;
 	struct load_filters filters;
 	struct mover *mover; /* move.c */
+	bool ceilings_only; /* the next segment is for applications near their ceilings: limited.pressed (ceilings.c) */
 	bool rescues; /* rescue.c: one is under way */
 	uint64_t rescue_at_ms; /* its next piece is not before */
 	struct units units;
@@ -130,7 +131,7 @@ uint64_t evict_dram(struct store_context *context, uint64_t bytes, uint64_t visi
 		    bool inline_by_worker, uint64_t *visited);
 /* Whose objects a round is about. */
 struct evict_whose {
-	const struct limited *app; /* NULL: those of each application that is above its ceiling */
+	const struct limited *app; /* NULL: those of each application that is above its ceiling, or in its margin */
 };
 /* Does the same for these objects alone; the hand passes all others by. The store has limits. Returns the bytes that the
    evicted ones cost. */
@@ -154,6 +155,11 @@ bool evict_excess_hot(struct store *store);
 /* Keeps floors and ceilings: counts items of new names, and evicts what is above a ceiling, in a bounded step. True: there
    is more to do at once. Keeper. */
 bool keeper_hold_limits(struct store *store, uint64_t now_ms);
+/* Returns the size groups of a segment for applications that have less than so many bytes below their ceilings, and marks
+   these applications as pressed; 0: their candidates don't fill one. Cleaner. */
+unsigned ceilings_choose_groups(struct store *store, uint64_t below);
+/* Returns the bytes that the pressed application with the fewest still has until its sets evict; at least 0. Cleaner. */
+uint64_t ceilings_room(const struct store *store);
 
 /* ---- flash_limits.c: what applications with limits have on flash (the cleaner's) -------------------- */
 
@@ -219,6 +225,9 @@ void cleaner_sleep(struct store *store, unsigned ms);
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
 bool cleaner_is_writing(const struct store *store);
+/* Returns the bytes of candidates, about two segments, that a segment is written for, where items may cost so much: no more
+   than half of it, and no less than a segment. */
+uint64_t cleaner_wanted_of(const struct store *store, uint64_t budget);
 /* At the end, when the cleaner's thread has ended: writes a segment however much memory is free, if there are candidates
    that fill it, a segment is free, and the write budget allows it. True: one was written. Waits for the device. */
 bool cleaner_write_last(struct store *store);
@@ -268,8 +277,9 @@ static inline void prefetch_number(const struct seg_plan *plan, const struct gat
 	if (n < plan->count)
 		__builtin_prefetch(&gathered->candidates[plan->placed[n].candidate]);
 }
-/* Returns the size groups, a bit each, that fill a segment of so many bytes; 0: all together don't. */
-unsigned gather_choose_groups(const struct store *store, uint64_t bytes);
+/* Returns the size groups, a bit each, that fill a segment of so many bytes with the candidates that there are of each
+   group; 0: all together don't. */
+unsigned gather_choose_groups(const struct store *store, const uint64_t of[GROUPS], uint64_t bytes);
 /* Will objects of these groups, as gather_choose_groups has chosen them, go into a segment of bins? */
 FS_MUST_CHECK bool gather_is_for_bins(const struct store *store, unsigned groups);
 /* Plans candidates of these groups, about want_bytes of records, best score first; fewer where memory is short. table

@@ -169,9 +169,10 @@ evict_by_limits(const struct eviction *round, struct item *item, struct limited 
 	if (!*app)
 		return round->whose ? EVICT_PASS : EVICT_AS_OTHERS;
 	if (!(item->state & ITEM_LIMITED))
-		limits_link(round->limits, item);
+		limits_link(round->context->store, item);
 	exceeds = limited_exceeds(*app, 0);
-	if (round->whose && (round->whose->app ? *app != round->whose->app : !exceeds))
+	if (round->whose &&
+	    (round->whose->app ? *app != round->whose->app : !limited_exceeds(*app, limited_margin(*app))))
 		return EVICT_PASS;
 	if (exceeds)
 		return EVICT_FIRST;

@@ -17,21 +17,15 @@
 #define RANKS (1u << 16)
 
 /*
- * The groups for a segment of so many bytes. Most reads are for small objects. Each read is as long as the segment's
+ * The groups for a segment of so many bytes, where candidates are of[] by group. Most reads are for small objects. Each read is as long as the segment's
  * longest objects with a slot, so small objects share a segment with larger ones only when neither group fills one.
  * Large objects ride along with any group, but not in segments of bins.
  */
-unsigned gather_choose_groups(const struct store *store, uint64_t bytes)
+unsigned gather_choose_groups(const struct store *store, const uint64_t of[GROUPS], uint64_t bytes)
 {
-	uint64_t of[GROUPS];
 	unsigned ride = 1u << GROUP_LARGE, small_ride = store->frugal ? 0 : ride,
 		 others = 1u << GROUP_MEDIUM | 1u << GROUP_BIG | ride;
 
-	for (int g = 0; g < GROUPS; g++) {
-		int64_t now = atomic_load_explicit(&store->candidate_bytes[g], memory_order_relaxed);
-
-		of[g] = now > 0 ? (uint64_t)now : 0;
-	}
 	for (int g = GROUP_SMALL; g < GROUP_LARGE; g++)
 		if (of[g] >= bytes)
 			return 1u << g | (g == GROUP_SMALL ? small_ride : ride);
@@ -125,12 +119,20 @@ static float gather_score(const struct gather_round *round, const struct item *i
 	return clf_worth(store->classifier, &object, round->now_ms);
 }
 
+static bool is_of_pressed(const struct store *store, const struct item *item)
+{
+	const struct limited *app = item->state & ITEM_LIMITED ? limits_of(store_limits(store), item) : NULL;
+
+	return app && app->pressed;
+}
+
 static void gather_consider(struct gather_round *round, struct stripe *stripe, struct item *item)
 {
 	struct store *store = round->store;
 
 	if (!(item->state & ITEM_CANDIDATE) || item->state & ITEM_PLANNED || !item_has_room_for_ref(item) ||
-	    !(round->groups & 1u << item_group(store, item)))
+	    !(round->groups & 1u << item_group(store, item)) ||
+	    (store->cleaner->ceilings_only && !is_of_pressed(store, item)))
 		return;
 	candidate_unmark(store, stripe, item, &round->taken);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds))

@@ -61,10 +61,10 @@ void pace_observe(struct store *store, uint64_t now_ms)
 	pace->observed_ms = now_ms;
 }
 
-/* The time until free memory is used up. */
+/* The time until free memory is used up, all of it or that below a ceiling. */
 static double pace_time_left_ms(const struct store *store)
 {
-	int64_t free_bytes = store_free_bytes(store);
+	int64_t free_bytes = store->cleaner->ceilings_only ? (int64_t)ceilings_room(store) : store_free_bytes(store);
 
 	if (free_bytes <= 0)
 		return 0;

@@ -6,6 +6,8 @@
  */
 #include "server/store/dram/dram.h"
 
+#include "server/store/dram/limits.h"
+
 unsigned item_group(const struct store *store, const struct item *item)
 {
 	uint64_t length = seg_record_length(item->key_length, item->value_length);
@@ -15,13 +17,12 @@ unsigned item_group(const struct store *store, const struct item *item)
 	return length <= store->small_max ? GROUP_SMALL : length <= GROUP_MEDIUM_MAX ? GROUP_MEDIUM : GROUP_BIG;
 }
 
-static void candidate_account(struct store *store, const struct item *item, int sign)
+static void candidate_note_limited(const struct store *store, const struct item *item, unsigned group, int64_t bytes)
 {
-	int64_t length = (int64_t)seg_record_length(item->key_length, item->value_length);
+	struct limits *limits = item->state & ITEM_LIMITED ? store_limits(store) : NULL; /* a frugal store has none */
 
-	atomic_fetch_add_explicit(&store->candidate_bytes[item_group(store, item)], sign * length,
-				  memory_order_relaxed);
-	atomic_fetch_add_explicit(&store->candidate_count, sign, memory_order_relaxed);
+	if (__builtin_expect(limits != NULL, 0))
+		limits_note_candidate(limits, item, group, bytes);
 }
 
 void candidate_set(struct store *store, struct stripe *stripe, struct item *item)
@@ -29,21 +30,29 @@ void candidate_set(struct store *store, struct stripe *stripe, struct item *item
 	lock_assert_held(&stripe->lock);
 	if (item->state & ITEM_CANDIDATE)
 		return;
+	unsigned group = item_group(store, item);
+	int64_t bytes = item_record_bytes(item);
 	must(item->state & ITEM_LINKED && !(item->state & ITEM_PLANNED));
 	item->state |= ITEM_CANDIDATE;
 	stripe->candidates++;
 	must(stripe->candidates <= atomic_load_explicit(&stripe->count, memory_order_relaxed));
-	candidate_account(store, item, 1);
+	atomic_fetch_add_explicit(&store->candidate_bytes[group], bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&store->candidate_count, 1, memory_order_relaxed);
+	candidate_note_limited(store, item, group, bytes);
 }
 
 void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums)
 {
+	unsigned group = item_group(store, item);
+	uint32_t bytes = item_record_bytes(item);
+
 	lock_assert_held(&stripe->lock);
 	must(item->state & ITEM_CANDIDATE && stripe->candidates > 0);
 	item->state &= (uint8_t)~ITEM_CANDIDATE;
 	stripe->candidates--;
-	sums->bytes[item_group(store, item)] += seg_record_length(item->key_length, item->value_length);
+	sums->bytes[group] += bytes;
 	sums->count++;
+	candidate_note_limited(store, item, group, -(int64_t)bytes);
 }
 
 void candidate_settle(struct store *store, struct candidate_sums *sums)
@@ -67,6 +76,15 @@ void candidate_clear(struct store *store, struct stripe *stripe, struct item *it
 		return;
 	candidate_unmark(store, stripe, item, &sums);
 	candidate_settle(store, &sums);
+}
+
+void candidate_by_group(const struct store *store, uint64_t out[GROUPS])
+{
+	for (int g = 0; g < GROUPS; g++) {
+		int64_t now = atomic_load_explicit(&store->candidate_bytes[g], memory_order_relaxed);
+
+		out[g] = now > 0 ? (uint64_t)now : 0;
+	}
 }
 
 uint64_t candidate_total(const struct store *store)

@@ -177,8 +177,9 @@ struct candidate_sums {
 void candidate_unmark(const struct store *store, struct stripe *stripe, struct item *item, struct candidate_sums *sums);
 /* Subtracts sums from the store's and zeroes them. No lock. */
 void candidate_settle(struct store *store, struct candidate_sums *sums);
-/* Returns the bytes of all candidates' records. Any thread, no lock. */
+/* Returns the bytes of all candidates' records. Any thread, no lock. candidate_by_group gives them by size group. */
 uint64_t candidate_total(const struct store *store);
+void candidate_by_group(const struct store *store, uint64_t out[GROUPS]);
 
 /* ---- compact.c: small items are moved together, so that the memory between them is free -------- */
 

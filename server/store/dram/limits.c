@@ -243,8 +243,17 @@ static void limited_add(struct limited *app, int64_t bytes, int64_t items)
 	atomic_fetch_add_explicit(&app->items, items, memory_order_relaxed);
 }
 
-void limits_link(struct limits *limits, struct item *item)
+void limits_note_candidate(struct limits *limits, const struct item *item, unsigned group, int64_t bytes)
 {
+	struct limited *app = limits_of(limits, item);
+
+	must(app); /* names stay */
+	atomic_fetch_add_explicit(&app->candidate_bytes[group], bytes, memory_order_relaxed);
+}
+
+void limits_link(struct store *store, struct item *item)
+{
+	struct limits *limits = store_limits(store);
 	struct limited *app = limits_of(limits, item);
 
 	debug_must(item->state & ITEM_LINKED && !(item->state & ITEM_LIMITED));
@@ -252,6 +261,8 @@ void limits_link(struct limits *limits, struct item *item)
 		return;
 	item->state |= ITEM_LIMITED;
 	limited_add(app, (int64_t)item_cost(item), 1);
+	if (item->state & ITEM_CANDIDATE)
+		limits_note_candidate(limits, item, item_group(store, item), item_record_bytes(item));
 }
 
 void limits_unlink(struct limits *limits, struct item *item)
@@ -259,6 +270,7 @@ void limits_unlink(struct limits *limits, struct item *item)
 	struct limited *app = limits_of(limits, item);
 
 	must(item->state & ITEM_LIMITED && app); /* names stay */
+	debug_must(!(item->state & ITEM_CANDIDATE));
 	item->state &= (uint8_t)~ITEM_LIMITED;
 	limited_add(app, -(int64_t)item_cost(item), -1);
 }
@@ -274,12 +286,29 @@ void limits_account_change(struct limits *limits, const struct item *old, const 
 	atomic_fetch_add_explicit(&app->bytes, more, memory_order_relaxed);
 }
 
-bool limits_any_exceeds(const struct limits *limits)
+bool limited_mostly_candidates(const struct limited *app)
 {
-	for (uint32_t n = 0; n < limits_names(limits); n++)
-		if (limited_exceeds(limits_number(limits, n), 0))
-			return true;
-	return false;
+	int64_t bytes = 0;
+
+	for (unsigned g = 0; g < GROUPS; g++)
+		bytes += atomic_load_explicit(&app->candidate_bytes[g], memory_order_relaxed);
+	return bytes > (int64_t)(limited_bytes(app) / 4 * 3);
+}
+
+uint64_t limits_excess(const struct limits *limits)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t n = 0; n < limits_names(limits); n++) {
+		const struct limited *app = limits_number(limits, n);
+		uint64_t margin = limited_margin(app);
+
+		if (!limited_exceeds(app, margin / 2))
+			continue;
+		uint64_t wanted = limited_bytes(app) + margin, ceiling = atomic_load(&app->ceiling);
+		sum += wanted > ceiling ? wanted - ceiling : 0;
+	}
+	return sum;
 }
 
 bool limits_have_room(const struct store *store, const char *key, size_t key_length, uint64_t cost)
@@ -326,7 +355,7 @@ void limits_hold_floors(struct store *store, uint64_t now_ms, bool now)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static unsigned walk_line(struct limits *limits, struct stripe *stripe, uint32_t line)
+static unsigned walk_line(struct store *store, struct stripe *stripe, uint32_t line)
 {
 	unsigned met = 0;
 
@@ -338,20 +367,20 @@ static unsigned walk_line(struct limits *limits, struct stripe *stripe, uint32_t
 			continue;
 		met++;
 		if (!(item->state & ITEM_LIMITED))
-			limits_link(limits, item);
+			limits_link(store, item);
 	}
 	return met;
 }
 
 /* Visits some lines. True: those were the stripe's last. */
-static bool walk_lines(struct limits *limits, struct stripe *stripe, unsigned *met)
+static bool walk_lines(struct store *store, struct limits *limits, struct stripe *stripe, unsigned *met)
 {
 	bool last;
 
 	lock_acquire(&stripe->lock);
 	uint32_t line = position_line(&limits->walk_at, stripe), end = line + WALK_LINES;
 	for (; line < end && line < stripe_lines(stripe); line++)
-		*met += 1 + walk_line(limits, stripe, line);
+		*met += 1 + walk_line(store, stripe, line);
 	last = line >= stripe_lines(stripe);
 	position_set(&limits->walk_at, stripe, last ? 0 : line);
 	lock_release(&stripe->lock);
@@ -373,7 +402,7 @@ bool limits_count_step(struct store *store)
 		limits->walk_at = (struct line_position){ 0 };
 	}
 	while (met < WALK_OBJECTS && limits->walk_stripe < store->stripe_count)
-		limits->walk_stripe += walk_lines(limits, &store->stripes[limits->walk_stripe], &met);
+		limits->walk_stripe += walk_lines(store, limits, &store->stripes[limits->walk_stripe], &met);
 	if (limits->walk_stripe == store->stripe_count) {
 		atomic_store(&limits->walks_done, limits->walk);
 		limits->walk = 0;

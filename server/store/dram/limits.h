@@ -20,6 +20,8 @@
 #include "server/store/dram/dram.h"
 
 #define LIMITS_SLOT_BITS 9u
+#define LIMITED_MARGIN_SHARE 64u
+#define LIMITED_MARGIN_MOST (1u << 20) /* bytes */
 #define LIMITS_SLOTS (1u << LIMITS_SLOT_BITS) /* twice the names, so that each search ends */
 
 /* An application that has limits, or had some. The lines that each set looks at are apart from those that change often. */
@@ -27,6 +29,8 @@ struct limited {
 	/* Its account; any thread, under the item's stripe: */
 	_Alignas(CACHE_LINE) _Atomic int64_t bytes;
 	_Atomic int64_t items;
+	_Atomic int64_t
+		candidate_bytes[GROUPS]; /* of the records of those that are candidates for flash, by size group */
 	/* Limits; written by store_set_limits, floor_held and flash_floor_held by the keeper too; read by any thread: */
 	_Alignas(CACHE_LINE) _Atomic uint64_t floor_held; /* as far as memory allows the floor */
 	_Atomic uint64_t ceiling; /* APP_LIMIT_NONE: none */
@@ -46,6 +50,7 @@ struct limited {
 	_Atomic uint64_t flash_bytes; /* estimated; read by any thread */
 	_Atomic uint32_t flash_counted; /* thousandths of the segments with objects; the others' are unknown */
 	/* The cleaner's own: */
+	bool pressed; /* the next segment may be for it alone: it is near its ceiling of memory (cleaner/ceilings.c) */
 	int64_t planned, planned_cost; /* in the plan that is being gathered: bytes of records, and of memory */
 	uint64_t
 		flash_kept; /* bytes of records that reclaims took back into DRAM, and that are still to be written; estimated */
@@ -151,9 +156,12 @@ static inline struct limited *limits_of(const struct limits *limits, const struc
 /* ---- accounts -------------------------------------------------------------------------------- */
 
 /* Add the item to its application's account, and take it off. limits_link marks it with ITEM_LIMITED; limits_unlink is
-   for marked items alone, and unmarks them. The stripe is held. For table.c. */
-void limits_link(struct limits *limits, struct item *item);
+   for marked items alone, and unmarks them; they are no candidates any more. The stripe is held. For table.c. */
+void limits_link(struct store *store, struct item *item);
 void limits_unlink(struct limits *limits, struct item *item);
+/* The item, which is in an account, has become a candidate of so many bytes and this group; below zero, it has ceased to be
+   one. The stripe is held. For candidate.c. */
+void limits_note_candidate(struct limits *limits, const struct item *item, unsigned group, int64_t bytes);
 /* Adds the difference of two objects of one key to the account. For limits_replace alone. */
 void limits_account_change(struct limits *limits, const struct item *old, const struct item *new);
 /* Is every object in DRAM in its account? Any thread. */
@@ -168,15 +176,18 @@ static inline bool limits_are_counted(const struct limits *limits)
  * name that is added meanwhile has asked for a walk (limits_count_step) before that comes to this stripe. The stripe is
  * held. For table.c.
  */
-static inline void limits_replace(struct limits *limits, struct item *old, struct item *new)
+static inline void limits_replace(struct store *store, struct item *old, struct item *new)
 {
+	struct limits *limits = store_limits(store);
+
+	debug_must(!((old->state | new->state) & ITEM_CANDIDATE));
 	if (old->state & ITEM_LIMITED) {
 		old->state &= (uint8_t)~ITEM_LIMITED;
 		new->state |= ITEM_LIMITED;
 		if (new->value_length != old->value_length || new->shape != old->shape)
 			limits_account_change(limits, old, new);
 	} else if (!limits_are_counted(limits)) {
-		limits_link(limits, new);
+		limits_link(store, new);
 	}
 }
 /* Returns the bytes of the account, at least 0. */
@@ -203,8 +214,18 @@ static inline bool limited_exceeds(const struct limited *app, uint64_t cost)
 	return ceiling != APP_LIMIT_NONE && limited_bytes(app) + cost > ceiling;
 }
 
-/* Is an application above its ceiling? Any thread. */
-bool limits_any_exceeds(const struct limits *limits);
+/* Are more than three quarters of the application's bytes candidates for flash? Any thread. */
+bool limited_mostly_candidates(const struct limited *app);
+/* Returns the bytes that the keeper leaves free below the application's ceiling, so that few sets have to search. */
+static inline uint64_t limited_margin(const struct limited *app)
+{
+	uint64_t part = atomic_load_explicit(&app->ceiling, memory_order_relaxed) / LIMITED_MARGIN_SHARE;
+
+	return part < LIMITED_MARGIN_MOST ? part : LIMITED_MARGIN_MOST;
+}
+/* Returns the bytes that are to go so that each application that has used up half of its margin has all of it. Any
+   thread. */
+uint64_t limits_excess(const struct limits *limits);
 /* May the application of this key have so many bytes more? True without limits. Any thread. */
 bool limits_have_room(const struct store *store, const char *key, size_t key_length, uint64_t cost);
 

@@ -232,7 +232,7 @@ bool stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 	}
 	stripe_note_linked(store, item);
 	if (__builtin_expect(store_limits(store) != NULL, 0))
-		limits_link(store_limits(store), item);
+		limits_link(store, item);
 	atomic_store_explicit(&stripe->count, count, memory_order_relaxed);
 	if (count > table_most_links(shape_lines(atomic_load_explicit(&stripe->shape, memory_order_relaxed))))
 		(void)!stripe_grow(store, stripe); /* without memory it does when there is some, or no room is left */
@@ -263,8 +263,10 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 	spot.line->window[spot.link] = address_window(new);
 	spot.line->low[spot.link] = address_low(new);
 	stripe_note_linked(store, new);
+	if (old->state & ITEM_CANDIDATE)
+		candidate_clear(store, stripe, old);
 	if (__builtin_expect(store_limits(store) != NULL, 0))
-		limits_replace(store_limits(store), old, new);
+		limits_replace(store, old, new);
 	stripe_note_unlinked(store, stripe, old);
 }
 

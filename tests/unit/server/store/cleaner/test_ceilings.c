@@ -109,6 +109,30 @@ static void what_is_read_outlives_what_is_not_below_a_ceiling(void **state)
 	assert_true(limited(h, "app").dram_bytes <= MIB(1));
 }
 
+/* So that few sets have to search. What it finds at zero goes, and not what is read. */
+static void the_keeper_leaves_a_margin_below_a_ceiling(void **state)
+{
+	struct harness *h = *state;
+	const struct limited *app;
+
+	open_dram(h, "app:dram=-1m,none:write=1m");
+	app = limits_find(store_limits(h->store), "app:1", 5);
+	assert_int_equal(limited_margin(app), KIB(16));
+	assert_int_equal(limited_margin(limits_find(store_limits(h->store), "none:1", 6)), MIB(1));
+	for (unsigned n = 0; limited(h, "app").dram_bytes <= MIB(1) - KIB(8); n++) {
+		assert_int_equal(limits_excess(store_limits(h->store)), 0);
+		set_many(h, "app", n, 1, 1000, false);
+	}
+	assert_int_equal(limited(h, "app").ceiling_evictions, 0);
+	assert_in_range(limits_excess(store_limits(h->store)), 1, KIB(16));
+	seconds_pass(h, 2);
+	while (keeper_step(h->store))
+		;
+	assert_int_equal(limits_excess(store_limits(h->store)), 0);
+	assert_in_range(limited(h, "app").dram_bytes, MIB(1) - KIB(18), MIB(1) - KIB(16));
+	assert_in_range(limited(h, "app").ceiling_evictions, 5, 10);
+}
+
 static void a_lower_ceiling_after_a_reload_is_reached_by_the_keeper(void **state)
 {
 	struct harness *h = *state;
@@ -256,6 +280,141 @@ static void with_flash_a_ceiling_leaves_candidates_to_the_cleaner(void **state)
 	assert_true(limited(h, "app").write_bytes > KIB(100));
 }
 
+static void open_on_flash(struct harness *h, const char *text)
+{
+	h->config.unwatched = true;
+	h->config.memory_bytes = MIB(16);
+	h->config.flash_bytes = MIB(8);
+	h->config.flash_object_bytes = 1000;
+	h->config.limits = limits_from(text);
+	harness_open(h);
+}
+
+static void clean_all(struct harness *h)
+{
+	unsigned steps = 0;
+
+	while (cleaner_step(h->store) && steps++ < 1000)
+		;
+	assert_true(steps < 1000);
+}
+
+static unsigned on_flash(struct harness *h, const char *app, unsigned count)
+{
+	char key[60];
+	unsigned there = 0;
+
+	for (unsigned n = 0; n < count; n++) {
+		snprintf(key, sizeof(key), "%s:%u", app, n);
+		there += where(h, key) == FLASH;
+	}
+	return there;
+}
+
+static void read_many(struct harness *h, const char *app, unsigned from, unsigned count)
+{
+	char key[60];
+
+	for (unsigned n = from; n < from + count; n++) {
+		snprintf(key, sizeof(key), "%s:%u", app, n);
+		get(h, key);
+		get(h, key);
+	}
+}
+
+/* Others' candidates stay in memory, of which enough is free. */
+static void what_a_ceiling_would_evict_goes_to_flash_while_memory_is_free(void **state)
+{
+	static const struct {
+		enum clf_admission rule;
+		unsigned present, on_flash; /* least, of 3000; memory has room for 900 */
+	} rows[] = { { CLF_ADMIT_ALL, 2800, 1800 }, { CLF_ADMIT_FREQ, 1200, 400 } /* it takes the better ones */ };
+	struct harness *h = *state;
+
+	for (unsigned i = 0; i < 2; i++) {
+		h->config.admission = rows[i].rule;
+		open_on_flash(h, "app:dram=-1m");
+		set_many(h, "other", 0, 1000, 1000, true);
+		for (unsigned n = 0; n < 3000; n += 20) {
+			set_many(h, "app", n, 20, 1000, true);
+			read_many(h, "app", n, 20);
+			clean_all(h);
+		}
+		assert_true(store_free_bytes(h->store) > (int64_t)MIB(8));
+		assert_int_equal(present(h, "other", 1000), 1000);
+		assert_int_equal(on_flash(h, "other", 1000), 0);
+		assert_true(limited(h, "app").dram_bytes <= MIB(1) + KIB(2));
+		assert_true(present(h, "app", 3000) > rows[i].present);
+		assert_true(on_flash(h, "app", 3000) > rows[i].on_flash);
+		harness_close(h);
+	}
+}
+
+/* One alone never has candidates for a segment; the work of looking is not done again and again. */
+static void ceilings_below_a_segment_share_one(void **state)
+{
+	struct harness *h = *state;
+	uint64_t written;
+
+	h->config.segment_bytes = KIB(256);
+	open_on_flash(h, "a:dram=-160k");
+	written = ctr_sum(CTR_segments_written);
+	for (unsigned n = 0; n < 500; n++) {
+		set_many(h, "a", n, 1, 1000, true);
+		assert_false(cleaner_step(h->store));
+	}
+	assert_int_equal(ctr_sum(CTR_segments_written), written);
+	assert_int_equal(store_set_limits(h->store, limits_from("a:dram=-160k,b:dram=-160k")), FS_OK);
+	for (unsigned n = 0; n < 500; n++) {
+		set_many(h, "a", n, 1, 1000, true);
+		set_many(h, "b", n, 1, 1000, true);
+		clean_all(h);
+	}
+	assert_true(ctr_sum(CTR_segments_written) > written);
+	assert_true(on_flash(h, "a", 500) > 100);
+	assert_true(on_flash(h, "b", 500) > 100);
+}
+
+static void far_below_its_ceiling_an_application_writes_nothing(void **state)
+{
+	struct harness *h = *state;
+
+	open_on_flash(h, "app:dram=-4m");
+	set_many(h, "app", 0, 1000, 1000, true);
+	assert_false(cleaner_step(h->store));
+	assert_int_equal(ceilings_choose_groups(h->store, KIB(64)), 0);
+	assert_int_not_equal(ceilings_choose_groups(h->store, MIB(4)), 0);
+	assert_in_range(ceilings_room(h->store), MIB(2), MIB(3));
+}
+
+static void without_tokens_an_application_at_its_ceiling_waits_and_the_keeper_is_told(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.flash_write_limit = 1;
+	open_on_flash(h, "app:dram=-1m");
+	set_many(h, "app", 0, 2000, 1000, true);
+	atomic_store(&h->store->cleaner->write_tokens, -(int64_t)MIB(1));
+	assert_false(cleaner_step(h->store));
+	assert_true(atomic_load(&h->store->cleaner->held_up));
+	assert_int_equal(on_flash(h, "app", 2000), 0);
+	atomic_store(&h->store->cleaner->write_tokens, (int64_t)h->store->segment_bytes);
+	assert_true(cleaner_step(h->store));
+	assert_false(h->store->cleaner->ceilings_only);
+	assert_true(on_flash(h, "app", 2000) > 40);
+}
+
+static void what_may_not_be_written_asks_for_no_segment(void **state)
+{
+	struct harness *h = *state;
+
+	open_on_flash(h, "app:dram=-1m,write=0");
+	set_many(h, "app", 0, 2000, 1000, true);
+	assert_false(cleaner_step(h->store));
+	assert_int_equal(limited(h, "app").write_bytes, 0);
+	assert_true(limited(h, "app").dram_bytes <= MIB(1) + KIB(2));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -264,6 +423,7 @@ int main(void)
 		TEST(an_object_above_the_ceiling_is_refused),
 		TEST(a_scan_stays_below_its_ceiling_and_others_lose_nothing),
 		TEST(what_is_read_outlives_what_is_not_below_a_ceiling),
+		TEST(the_keeper_leaves_a_margin_below_a_ceiling),
 		TEST(a_lower_ceiling_after_a_reload_is_reached_by_the_keeper),
 		TEST(a_ceiling_that_can_not_be_reached_holds_nobody_up),
 		TEST(a_scan_takes_nothing_from_below_a_floor),
@@ -273,6 +433,11 @@ int main(void)
 		TEST(what_is_expired_goes_from_below_a_floor_too),
 		TEST(a_set_is_not_refused_for_a_floor),
 		TEST(with_flash_a_ceiling_leaves_candidates_to_the_cleaner),
+		TEST(what_a_ceiling_would_evict_goes_to_flash_while_memory_is_free),
+		TEST(ceilings_below_a_segment_share_one),
+		TEST(far_below_its_ceiling_an_application_writes_nothing),
+		TEST(without_tokens_an_application_at_its_ceiling_waits_and_the_keeper_is_told),
+		TEST(what_may_not_be_written_asks_for_no_segment),
 	};
 
 	return cmocka_run_group_tests_name("store: floors and ceilings", tests, NULL, NULL);

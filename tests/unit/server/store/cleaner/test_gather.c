@@ -66,11 +66,13 @@ static void groups_are_chosen_that_fill_a_segment_the_smallest_objects_first(voi
 
 	harness_open(h);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t given[GROUPS];
 		const int64_t of[GROUPS] = { rows[i].small, rows[i].medium, rows[i].big, rows[i].large };
 
 		for (unsigned g = 0; g < GROUPS; g++)
 			atomic_store(&h->store->candidate_bytes[g], of[g]);
-		assert_int_equal(gather_choose_groups(h->store, 100), rows[i].groups);
+		candidate_by_group(h->store, given);
+		assert_int_equal(gather_choose_groups(h->store, given, 100), rows[i].groups);
 	}
 	for (unsigned g = 0; g < GROUPS; g++)
 		atomic_store(&h->store->candidate_bytes[g], 0);
