@@ -60,6 +60,7 @@
 	FAULT(recount_slow, "a step of the recount after a warm start counts few slots and takes 1 ms") \
 	FAULT(region_commit, "an area of the region gets no further memory") \
 	FAULT(region_full, "the file system of a region has no room for an area") \
+	FAULT(settings_memory, "\"stats settings\" gets no memory for the text of --app-limit") \
 	FAULT(store_promote, "a flash hit makes a clean copy in DRAM") \
 	FAULT(store_reclaim_visit, \
 	      "a record of a victim segment waits for 1 ms between the look at its slot and the decision") \

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/log_file.h"
@@ -40,6 +41,8 @@ struct reload {
 	struct store_tuning tuning;
 	const struct conf *fresh;
 };
+
+static char no_memory_text[] = "(out of memory)"; /* in place of a text that is there */
 
 /* NULL: there is no text, or no memory for the copy. */
 static char *copy_text(const char *text)
@@ -131,7 +134,9 @@ void reload_show(const struct server *server, struct conf *copy)
 	store_get_status(server->store, &status);
 	copy->memory_limit_bytes = status.memory_limit;
 	lock_acquire(&server->reload->lock);
-	copy->app_limit = copy_text(server->reload->app_limit);
+	copy->app_limit = fault_fires(FAULT_settings_memory) ? NULL : copy_text(server->reload->app_limit);
+	if (!copy->app_limit && server->reload->app_limit)
+		copy->app_limit = no_memory_text;
 	lock_release(&server->reload->lock);
 }
 
@@ -139,7 +144,8 @@ void reload_shown(const struct server *server, struct conf *copy)
 {
 	if (!server->reload)
 		return;
-	mem_free(copy->app_limit);
+	if (copy->app_limit != no_memory_text)
+		mem_free(copy->app_limit);
 	copy->app_limit = NULL;
 }
 

@@ -153,6 +153,14 @@ def test_a_reload_without_memory_keeps_what_there_is(start, open_folder):
         assert client.stats(b"limits")["scan:dram_items"] == "1"
 
 
+@pytest.mark.skipif(not has_faults(), reason="this build has no fault points")
+def test_settings_without_memory_say_so(start):
+    """They don't say that there are no limits; the next time they say which."""
+    daemon = start("--app-limit", "shop:dram=1m-", environment=dict(os.environ, FLASHIELD_FAULTS="settings_memory=after:1"))
+    for shown in "shop:dram=1m-", "(out of memory)", "shop:dram=1m-":
+        assert daemon.stats(b"settings")["app_limit"] == shown
+
+
 def test_after_a_restart_accounts_are_whole(start, open_folder):
     """Objects that a clean stop has saved are in their accounts, and those above the ceiling are not loaded."""
     options = ["-m", "64", "--state-dir", str(open_folder)]

@@ -24,7 +24,7 @@ def queries(panel):
 
 
 MEMORY = 4 << 20
-LIMITS = [] if is_frugal() else ["--app-limit", "shop:dram=64k-2m"]
+LIMITS = [] if is_frugal() else ["--app-limit", "shop:dram=64k-2m,flash=64k-16m,write=100m"]
 TURNS_KEPT = 20
 
 

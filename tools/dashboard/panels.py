@@ -256,6 +256,16 @@ ROWS = [
             "{{application}} floor": "sum by (application) (flashield_application_dram_floor_held_bytes{@}) > 0",
             "{{application}} ceiling": "sum by (application) (flashield_application_dram_ceiling_bytes{@})",
         }, "What applications with --app-limit have in DRAM, the floor that is held for them, and their ceiling; empty without limits."),
+        graph("Flash of applications with limits", "bytes", {
+            "{{application}}": "sum by (application) (flashield_application_flash_bytes{@})",
+            "{{application}} floor": "sum by (application) (flashield_application_flash_floor_held_bytes{@}) > 0",
+            "{{application}} ceiling": "sum by (application) (flashield_application_flash_ceiling_bytes{@})",
+        }, "What applications with --app-limit have on flash, the floor that is held for them, and their ceiling: estimated, and too low until each "
+           "segment was written anew after a start."),
+        graph("Writes of applications with limits", "Bps", {
+            "{{application}}": by_application("flash_written_bytes"),
+            "{{application}} limit": "sum by (application) (flashield_application_flash_write_limit_bytes_per_second{@})",
+        }, "Bytes per second of their objects that go to flash, and their limit on writes. A segment is written at once, so look at the mean of some minutes."),
         graph("What limits of applications do", "ops", {
             "{{application}} evicted": by_application("ceiling_evictions"),
             "{{application}} kept off flash": by_application("flash_write_refusals"),

@@ -347,20 +347,26 @@ static bool has_chains(const struct store *store)
 	return store->frugal_config.share < 1;
 }
 
-/* The merge that is under way has failed with this code. */
-static void give_up(struct store *store, int result)
+/* The next merge waits, longer than behind the failure before this one. */
+static void merges_rest(struct store *store)
 {
 	struct cleaner *cleaner = store->cleaner;
 
-	if (result != FS_EOFFLINE)
-		log_limited(LOG_LEVEL_WARN, "flash: a new chain of the frugal index is given up: %s",
-			    fs_strerror(result));
-	bins_cancel_merge(store);
-	cleaner->no_chain = result == FS_ERANGE || result == FS_EFULL;
 	cleaner->chain_rest_ms = cleaner->chain_rest_ms == 0                 ? REST_FIRST_MS
 				 : cleaner->chain_rest_ms < REST_MOST_MS / 2 ? 2 * cleaner->chain_rest_ms
 									     : REST_MOST_MS;
 	cleaner->chain_again_ms = clk_now_ms(store->clock) + cleaner->chain_rest_ms;
+}
+
+/* The merge that is under way has failed with this code. */
+static void give_up(struct store *store, int result)
+{
+	if (result != FS_EOFFLINE)
+		log_limited(LOG_LEVEL_WARN, "flash: a new chain of the frugal index is given up: %s",
+			    fs_strerror(result));
+	bins_cancel_merge(store);
+	store->cleaner->no_chain = result == FS_ERANGE || result == FS_EFULL;
+	merges_rest(store);
 }
 
 static bool chain_rests(const struct store *store)
@@ -428,8 +434,10 @@ static void merge_begin(struct store *store)
 	int result = frugal_merge_begin(&store->merge, store->frugal);
 
 	store->cleaner->chain_partition = 0;
-	if (result == FS_ENOMEM)
-		log_limited(LOG_LEVEL_WARN, "flash: there is no memory for a new chain of the frugal index");
+	if (result != FS_ENOMEM) /* there may be nothing to merge */
+		return;
+	log_limited(LOG_LEVEL_WARN, "flash: there is no memory for a new chain of the frugal index");
+	merges_rest(store);
 }
 
 bool chain_turn(struct store *store)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The frugal index's chain on flash: what is found through it, and merges that fail. */
 #include "segments/bins.h"
+#include "server/store/state/bins.h"
 #include "tests/unit/server/store/harness.h"
 
 #define AGE_WRITES 12u
@@ -589,6 +590,42 @@ static void without_memory_a_merge_waits(void **state)
 	assert_value(h, "key", "two");
 }
 
+static void a_merge_that_gets_no_memory_to_begin_rests(void **state)
+{
+	struct harness *h = *state;
+	uint64_t merges, fired;
+
+	if (!HAVE_FAULTS)
+		skip();
+	set_on_flash(h, "key", "one");
+	while (h->store->merge || !frugal_merge_is_due(h->store->frugal)) {
+		h->store->cleaner->saves = true; /* no merge begins by itself */
+		assert_true(write_one(h));
+		h->store->cleaner->saves = false;
+		if (h->store->merge)
+			bins_cancel_merge(h->store);
+	}
+	merges = ctr_sum(CTR_frugal_merges);
+	fault_arm(FAULT_memory_alloc, FAULT_ALWAYS, 0);
+	for (unsigned rest_s = 1; rest_s <= 4; rest_s *= 2) {
+		fired = fault_fired(FAULT_memory_alloc);
+		assert_false(chain_turn(h->store));
+		assert_null(h->store->merge);
+		assert_true(fault_fired(FAULT_memory_alloc) > fired);
+		assert_int_equal(h->store->cleaner->chain_rest_ms, 1000 * rest_s);
+		fired = fault_fired(FAULT_memory_alloc);
+		assert_false(chain_turn(h->store)); /* it doesn't try */
+		assert_int_equal(fault_fired(FAULT_memory_alloc), fired);
+		seconds_pass(h, rest_s);
+	}
+	fault_disarm_all();
+	for (unsigned n = 0; n < 40 && ctr_sum(CTR_frugal_merges) == merges; n++)
+		(void)chain_turn(h->store);
+	assert_int_equal(ctr_sum(CTR_frugal_merges), merges + 1);
+	assert_int_equal(h->store->cleaner->chain_rest_ms, 0);
+	assert_value(h, "key", "one");
+}
+
 static void delete_fillers(struct harness *h)
 {
 	char key[3] = "";
@@ -774,6 +811,7 @@ int main(void)
 		CASE(a_merge_that_cannot_be_written_leaves_all_as_it_was),
 		CASE(merges_that_fail_again_and_again_wait_longer_and_longer),
 		CASE(without_memory_a_merge_waits),
+		CASE(a_merge_that_gets_no_memory_to_begin_rests),
 		cmocka_unit_test_setup_teardown(kills_that_fill_the_memory_go_into_the_chain, setup_lazy, teardown),
 		cmocka_unit_test_setup_teardown(without_a_chain_memory_is_made_by_reclaims, setup_one_partition,
 						teardown),
