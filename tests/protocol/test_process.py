@@ -257,6 +257,7 @@ def test_notes_about_options_are_in_the_log_file(open_folder):
     log = open_folder / "log"
     note = r"warning: -e /nonexistent is without effect: .*"
     with in_background(open_folder, "--log-file", log, "-e", "/nonexistent", warns=TIME + note):
+        until(lambda: re.search(f"{note}\n", log.read_text()), "the note")  # the command returns before it is written
         assert len(re.findall(f"^{TIME}{note}$", log.read_text(), re.MULTILINE)) == 1
 
 
