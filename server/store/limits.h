@@ -12,8 +12,9 @@
  *   ceiling   A set that would take the account above it evicts objects of the application first, by CLOCK. What is
  *             above it all the same (after a reload, or because a search for its objects is bounded) goes before
  *             others' objects. An object larger than the ceiling is refused with STORE_NO_MEMORY. The account can be
- *             above it by some objects of each thread, and by what a search of some hundred objects doesn't find. When
- *             applications near their ceilings have the candidates for a segment, it is written, however much memory is free.
+ *             above it by some objects of each thread, by what a search of some hundred objects doesn't find, and by what
+ *             is being written to flash. The keeper leaves a margin below it. When applications near their ceilings have the
+ *             candidates for a segment, it is written, however much memory is free.
  *
  * Flash. What an application has there is estimated by its bytes of records in each segment that was written since it had
  * limits, or since this process began, and by how many of the segment's objects are left.

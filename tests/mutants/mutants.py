@@ -781,7 +781,7 @@ mutant("floors-are-ignored", "Eviction takes objects of an application below its
 
 mutant("a-ceilings-segment-is-everybodys", "A segment that is written for an application at its ceiling takes others' candidates too.",
        "asan server/store/cleaner/test_ceilings",
-       ("server/store/cleaner/gather.c", "(store->cleaner->ceilings_only && !is_of_pressed(store, item))", "false"))
+       ("server/store/cleaner/gather.c", "(store->cleaner->ceilings.only && !is_of_pressed(store, item))", "false"))
 
 mutant("replaced-candidate-stays-counted", "An object that is replaced stays a candidate of its application.",
        "asan server/store/dram/test_limits",

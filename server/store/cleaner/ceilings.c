@@ -5,9 +5,9 @@
  * application's; so the account of an application with very few of all objects settles somewhat above its ceiling, where
  * a search finds what a set brings. What is left to do is the keeper's.
  *
- * What a ceiling evicts can go to flash first, however much memory is free: when applications near their ceilings have
- * the candidates for a segment, the cleaner writes one of these alone. A ceiling below a segment never has as many by itself;
- * several can together.
+ * What a ceiling would evict can go to flash first, however much memory is free: when applications near their ceilings have
+ * the candidates for a segment together, the cleaner writes one of these alone. It doesn't hurry, as nobody else waits for
+ * the memory; and it leaves the others a segment's worth of the write budget.
  */
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/dram/limits.h"
@@ -17,6 +17,10 @@
 #define EXTRA_BYTES (16u << 10) /* more than is missing, so that not each set has to search, ... */
 #define EXTRA_SHARE 64 /* ... up to this part of the ceiling */
 #define KEEPER_VISITS 4096 /* in a step */
+#define PROGRESS_PART 16 /* of what is to go for margins: after less the keeper rests */
+#define NEAR_SHARE 8 /* of a ceiling, or a segment: an application that has less left is near it */
+#define REST_FIRST_MS 1000u /* behind a segment that could not be filled */
+#define REST_MOST_MS 64000u
 
 /* Evicts so many bytes from the application, and some more where it finds objects at zero. */
 static void ceiling_evict(struct store_context *context, const struct limited *app, uint64_t bytes, uint64_t more)
@@ -27,7 +31,7 @@ static void ceiling_evict(struct store_context *context, const struct limited *a
 
 	if (store->index)
 		cleaner_wake(store);
-	if (evict_wants_candidates(store) && !mostly_candidates(store) && !limited_mostly_candidates(app))
+	if (cleaner_takes_writes(store) && !limited_mostly_candidates(app))
 		freed = evict_limited(context, bytes + more, SPARING_VISITS, EVICT_SPARE_CANDIDATES, &whose, true);
 	if (freed < bytes)
 		freed += evict_limited(context, bytes + more - freed, OWN_VISITS, EVICT_AT_ZERO, &whose, true);
@@ -63,22 +67,26 @@ bool ceiling_make_room(struct store_context *context, const char *key, size_t ke
 	return !app || !limited_exceeds(app, cost) || ceiling_make(context, app, cost);
 }
 
-/* What is above ceilings, and in the margin below, goes in whole steps, as others don't want for memory meanwhile.
-   Candidates for flash are spared as long as there are others; a set's own search is too short to find these. */
+/*
+ * What is above ceilings, and in the margins, goes in whole steps, as others don't want for memory meanwhile. Candidates for
+ * flash are spared while their application has others; a set's own search is too short to find these. A segment that is
+ * being written is about to free more than margins.
+ */
 static bool keeper_evict_excess(struct store *store, const struct limits *limits)
 {
 	struct store_context *context = &store->keeper->context;
 	const struct evict_whose whose = { .app = NULL };
-	uint64_t excess = limits_excess(limits), freed = 0;
+	uint64_t above = limits_excess(limits, false), freed;
+	uint64_t excess = cleaner_is_writing(store) ? above : limits_excess(limits, true);
 
 	if (excess == 0)
 		return false;
-	if (evict_wants_candidates(store) && !mostly_candidates(store))
-		freed = evict_limited(context, excess, KEEPER_VISITS, EVICT_SPARE_CANDIDATES, &whose, false);
-	if (freed == 0)
-		freed = evict_limited(context, excess, KEEPER_VISITS, EVICT_AT_ZERO, &whose, false);
+	freed = evict_limited(context, excess, KEEPER_VISITS,
+			      cleaner_takes_writes(store) ? EVICT_SPARE_CANDIDATES : EVICT_AT_ZERO, &whose, false);
+	if (freed == 0 && above > 0)
+		freed = evict_limited(context, above, KEEPER_VISITS, EVICT_AT_ZERO, &whose, false);
 	context_settle(context);
-	return freed > 0;
+	return above > 0 ? freed > 0 : freed >= excess / PROGRESS_PART;
 }
 
 bool keeper_hold_limits(struct store *store, uint64_t now_ms)
@@ -95,45 +103,60 @@ bool keeper_hold_limits(struct store *store, uint64_t now_ms)
 
 /* ---- to flash ---------------------------------------------------------------------------------- */
 
-unsigned ceilings_choose_groups(struct store *store, uint64_t below)
+/* Adds what the application may write, by size group. */
+static void add_pressed(struct ceilings *ceilings, const struct limited *app, uint64_t may, uint64_t of[GROUPS])
+{
+	uint64_t bytes[GROUPS], all = 0;
+
+	for (int g = 0; g < GROUPS; g++) {
+		int64_t now = atomic_load_explicit(&app->candidate_bytes[g], memory_order_relaxed);
+
+		bytes[g] = now > 0 ? (uint64_t)now : 0;
+		ceilings->candidates[g] += bytes[g];
+		all += bytes[g];
+	}
+	for (int g = 0; g < GROUPS && all > 0; g++)
+		of[g] += (uint64_t)((double)bytes[g] * ((double)may / (double)all));
+}
+
+unsigned ceilings_choose_groups(struct store *store)
 {
 	const struct limits *limits = store_limits(store);
-	uint64_t of[GROUPS] = { 0 }, all = 0, budget = 0;
+	struct ceilings *ceilings = &store->cleaner->ceilings;
+	uint64_t of[GROUPS] = { 0 }, segment = store->segment_bytes, all = 0, halves = 0;
 
-	if (!limits || !atomic_load_explicit(&limits->ceilings, memory_order_relaxed))
+	if (!limits || !atomic_load_explicit(&limits->ceilings, memory_order_relaxed) ||
+	    clk_now_ms(store->clock) < ceilings->again_ms)
 		return 0;
+	memset(ceilings->candidates, 0, sizeof(ceilings->candidates));
 	for (uint32_t n = 0; n < limits_names(limits); n++) {
 		struct limited *app = limits_number(limits, n);
+		uint64_t ceiling = atomic_load_explicit(&app->ceiling, memory_order_relaxed),
+			 near = ceiling / NEAR_SHARE;
+		uint64_t may = limited_exceeds(app, near < segment ? near : segment) ? limited_may_plan(app) : 0;
 
-		app->pressed = limited_exceeds(app, below);
+		app->pressed = may > 0;
 		if (!app->pressed)
 			continue;
-		budget += atomic_load_explicit(&app->ceiling, memory_order_relaxed);
-		for (int g = 0; g < GROUPS; g++) {
-			int64_t bytes = atomic_load_explicit(&app->candidate_bytes[g], memory_order_relaxed);
-
-			of[g] += bytes > 0 ? (uint64_t)bytes : 0;
-			all += bytes > 0 ? (uint64_t)bytes : 0;
-		}
+		add_pressed(ceilings, app, may, of);
+		all += may;
+		halves += may < ceiling / 2 ? may : ceiling / 2;
 	}
-	return all > 0 && all >= cleaner_wanted_of(store, budget)
-		       ? gather_choose_groups(store, of, store->segment_bytes)
+	/* A quarter more than fits fills a segment well. Small ceilings never have that. */
+	return all >= (halves < segment + segment / 4 ? segment : segment + segment / 4)
+		       ? gather_choose_groups(store, of, segment)
 		       : 0;
 }
 
-uint64_t ceilings_room(const struct store *store)
+void ceilings_note_segment(struct store *store, bool written)
 {
-	const struct limits *limits = store_limits(store);
-	uint64_t least = UINT64_MAX;
+	struct ceilings *ceilings = &store->cleaner->ceilings;
 
-	for (uint32_t n = 0; n < limits_names(limits); n++) {
-		const struct limited *app = limits_number(limits, n);
-		uint64_t ceiling = atomic_load_explicit(&app->ceiling, memory_order_relaxed),
-			 bytes = limited_bytes(app);
-		uint64_t room = ceiling > bytes + EXTRA_BYTES ? ceiling - bytes - EXTRA_BYTES : 0;
-
-		if (app->pressed && room < least)
-			least = room;
-	}
-	return least < INT64_MAX ? least : INT64_MAX;
+	if (written)
+		ceilings->rest_ms = 0;
+	else
+		ceilings->rest_ms = ceilings->rest_ms == 0                 ? REST_FIRST_MS
+				    : ceilings->rest_ms < REST_MOST_MS / 2 ? 2 * ceilings->rest_ms
+									   : REST_MOST_MS;
+	ceilings->again_ms = clk_now_ms(store->clock) + ceilings->rest_ms;
 }

@@ -2,9 +2,9 @@
 /*
  * The cleaner moves candidates to flash, off the path of requests (paper, 4). It writes a segment when free memory
  * falls below one segment, candidates for two are there (for one, once free memory is below half a segment), and the
- * write budget allows it; without a free segment it reclaims the oldest first. An application near its ceiling
- * is written for in the same way (ceilings.c). It is the only thread that waits for the device; work that must not wait is the
- * keeper's.
+ * write budget allows it; without a free segment it reclaims the oldest first. Candidates of applications near their
+ * ceilings are written however much memory is free (ceilings.c). The cleaner is the only thread that waits for the device;
+ * work that must not wait is the keeper's.
  */
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/dram/limits.h"
@@ -102,16 +102,12 @@ static void cleaner_refill_tokens(struct store *store, uint64_t now_ms)
 		atomic_store_explicit(&cleaner->ratio_tokens, (int64_t)burst, memory_order_relaxed);
 }
 
-uint64_t cleaner_wanted_of(const struct store *store, uint64_t budget)
-{
-	uint64_t half = budget / 2, segment = store->segment_bytes;
-
-	return half < segment ? segment : half < 2 * segment ? half : 2 * segment;
-}
-
+/* About two segments of candidates, but no more than half of the item budget, and no less than one segment. */
 static uint64_t candidates_wanted(const struct store *store)
 {
-	return cleaner_wanted_of(store, store_item_budget(store));
+	uint64_t half = store_item_budget(store) / 2, segment = store->segment_bytes;
+
+	return half < segment ? segment : half < 2 * segment ? half : 2 * segment;
 }
 
 uint64_t cleaner_ranks(const struct store *store)
@@ -182,36 +178,59 @@ bool cleaner_is_writing(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->writing, memory_order_relaxed);
 }
 
-/* Memory for all comes first; then applications that have none left below their ceilings, whose objects would be evicted
-   while other memory is free. */
-static bool cleaner_write_if_due(struct store *store)
+/* Has the budget that others may soon need room for a segment of an application's own? */
+static bool cleaner_has_tokens_to_spare(const struct store *store)
+{
+	return !cleaner_heeds_ratio(store) ||
+	       atomic_load_explicit(&store->cleaner->ratio_tokens, memory_order_relaxed) >
+		       (int64_t)store->segment_bytes;
+}
+
+static bool cleaner_write(struct store *store, unsigned groups)
 {
 	struct cleaner *cleaner = store->cleaner;
-	int64_t free_bytes = store_free_bytes(store);
-	uint64_t below = cleaner_writes_below(store);
+	bool written;
+
+	must(!cleaner_is_writing(store));
+	atomic_store_explicit(&cleaner->writing, true, memory_order_relaxed);
+	written = write_segment(store, groups);
+	atomic_store_explicit(&cleaner->writing, false, memory_order_relaxed);
+	return written;
+}
+
+/* While other memory is free, objects of applications near their ceilings would be evicted. */
+static bool cleaner_write_for_ceilings(struct store *store)
+{
+	struct ceilings *ceilings = &store->cleaner->ceilings;
 	unsigned groups = 0;
-	bool ceilings_only, written;
+
+	if (cleaner_has_tokens(store) && cleaner_has_tokens_to_spare(store))
+		groups = ceilings_choose_groups(store);
+	if (groups == 0)
+		return false;
+	ceilings->only = true;
+	bool written = cleaner_write(store, groups);
+	ceilings->only = false;
+	ceilings_note_segment(store, written);
+	return written;
+}
+
+static bool cleaner_write_if_due(struct store *store)
+{
+	int64_t free_bytes = store_free_bytes(store);
+	unsigned groups = 0;
 
 	if (!cleaner_takes_writes(store))
 		return false;
-	if (free_bytes < (int64_t)below)
+	if (free_bytes < (int64_t)cleaner_writes_below(store))
 		groups = groups_to_write(store, free_bytes);
-	ceilings_only = groups == 0;
-	if (ceilings_only)
-		groups = ceilings_choose_groups(store, below);
 	if (groups == 0)
-		return false;
+		return cleaner_write_for_ceilings(store);
 	if (!cleaner_has_tokens(store)) {
-		atomic_store(&cleaner->held_up, true);
+		atomic_store(&store->cleaner->held_up, true);
 		return false;
 	}
-	must(!cleaner_is_writing(store));
-	atomic_store_explicit(&cleaner->writing, true, memory_order_relaxed);
-	cleaner->ceilings_only = ceilings_only;
-	written = write_segment(store, groups);
-	atomic_store_explicit(&cleaner->writing, false, memory_order_relaxed);
-	cleaner->ceilings_only = false;
-	return written;
+	return cleaner_write(store, groups);
 }
 
 bool cleaner_gives_up(const struct store *store)
@@ -233,9 +252,7 @@ bool cleaner_write_last(struct store *store)
 		groups = gather_choose_groups(store, of, store->segment_bytes);
 	if (groups == 0)
 		return false;
-	atomic_store_explicit(&store->cleaner->writing, true, memory_order_relaxed);
-	written = write_segment(store, groups);
-	atomic_store_explicit(&store->cleaner->writing, false, memory_order_relaxed);
+	written = cleaner_write(store, groups);
 	context_settle(&store->cleaner->context);
 	return written;
 }

@@ -87,6 +87,13 @@ struct units {
 	uint64_t due_us; /* no look before */
 };
 
+/* Segments for applications near their ceilings: ceilings.c. The cleaner's own. */
+struct ceilings {
+	bool only; /* the segment under way is for these alone: limited.pressed */
+	uint64_t candidates[GROUPS]; /* bytes of these applications' candidates, when it was chosen */
+	uint64_t again_ms, rest_ms; /* none begins before; how long that was behind the last one: 0, it was written */
+};
+
 /* The cleaner, which waits for the device: cleaner.c. Fields that are not atomic are its own. */
 struct cleaner {
 	struct background background;
@@ -96,7 +103,7 @@ struct cleaner {
 	struct index_sizing sizing;
 	struct load_filters filters;
 	struct mover *mover; /* move.c */
-	bool ceilings_only; /* the next segment is for applications near their ceilings: limited.pressed (ceilings.c) */
+	struct ceilings ceilings;
 	bool rescues; /* rescue.c: one is under way */
 	uint64_t rescue_at_ms; /* its next piece is not before */
 	struct units units;
@@ -155,11 +162,11 @@ bool evict_excess_hot(struct store *store);
 /* Keeps floors and ceilings: counts items of new names, and evicts what is above a ceiling, in a bounded step. True: there
    is more to do at once. Keeper. */
 bool keeper_hold_limits(struct store *store, uint64_t now_ms);
-/* Returns the size groups of a segment for applications that have less than so many bytes below their ceilings, and marks
-   these applications as pressed; 0: their candidates don't fill one. Cleaner. */
-unsigned ceilings_choose_groups(struct store *store, uint64_t below);
-/* Returns the bytes that the pressed application with the fewest still has until its sets evict; at least 0. Cleaner. */
-uint64_t ceilings_room(const struct store *store);
+/* Returns the size groups of a segment for applications near their ceilings, and marks these as pressed; 0: what they may
+   write doesn't fill one, or the last one could not be filled a short time ago. Cleaner. */
+unsigned ceilings_choose_groups(struct store *store);
+/* The segment that was chosen was written, or could not be filled. Cleaner. */
+void ceilings_note_segment(struct store *store, bool written);
 
 /* ---- flash_limits.c: what applications with limits have on flash (the cleaner's) -------------------- */
 
@@ -225,9 +232,6 @@ void cleaner_sleep(struct store *store, unsigned ms);
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
 bool cleaner_is_writing(const struct store *store);
-/* Returns the bytes of candidates, about two segments, that a segment is written for, where items may cost so much: no more
-   than half of it, and no less than a segment. */
-uint64_t cleaner_wanted_of(const struct store *store, uint64_t budget);
 /* At the end, when the cleaner's thread has ended: writes a segment however much memory is free, if there are candidates
    that fill it, a segment is free, and the write budget allows it. True: one was written. Waits for the device. */
 bool cleaner_write_last(struct store *store);

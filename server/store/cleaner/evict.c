@@ -221,7 +221,8 @@ static void evict_visit(struct eviction *round, struct stripe *stripe, struct it
 		item_set_clock(item, item_clock(item) - 1);
 	} else if (round->how == EVICT_OFFER) {
 		(void)evict_is_candidate(round, stripe, hash, item); /* it is marked if it is one */
-	} else if (round->how != EVICT_SPARE_CANDIDATES || !evict_is_candidate(round, stripe, hash, item)) {
+	} else if (round->how != EVICT_SPARE_CANDIDATES || !evict_is_candidate(round, stripe, hash, item) ||
+		   (round->whose && limited_mostly_candidates(app))) {
 		bool clean = item->state & ITEM_CLEAN;
 
 		evict_take_out(round, stripe, hash, item);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Gathering the candidates of the next segment: walks the stripes that have some, in turn, until there are enough
- * bytes, so that the search costs in proportion to the write. A gathered item is marked as planned and immutable from
+ * bytes, so that the search costs in proportion to the write. That of a few applications' candidates (ceilings.c) has to
+ * look into most stripes, as candidates of others are there too. A gathered item is marked as planned and immutable from
  * then on: a change replaces it.
  */
 #include <float.h>
@@ -76,6 +77,7 @@ struct gather_round {
 	uint64_t now_ms;
 	uint32_t now_seconds;
 	unsigned groups, table;
+	uint64_t found; /* bytes of the candidates that were considered */
 	bool asked; /* the candidates were offered, and admitted: all of them are ranked, and the best taken */
 	struct candidate_sums taken; /* unmarked in this hold of a stripe */
 };
@@ -132,8 +134,9 @@ static void gather_consider(struct gather_round *round, struct stripe *stripe, s
 
 	if (!(item->state & ITEM_CANDIDATE) || item->state & ITEM_PLANNED || !item_has_room_for_ref(item) ||
 	    !(round->groups & 1u << item_group(store, item)) ||
-	    (store->cleaner->ceilings_only && !is_of_pressed(store, item)))
+	    (store->cleaner->ceilings.only && !is_of_pressed(store, item)))
 		return;
+	round->found += item_record_bytes(item);
 	candidate_unmark(store, stripe, item, &round->taken);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds))
 		return;
@@ -275,6 +278,19 @@ static void gather_cut(struct store *store, struct gathered *out, uint64_t want_
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* Returns the bytes of the candidates to be found, as far as they are known. */
+static uint64_t gather_bytes_there(const struct store *store, unsigned groups)
+{
+	const struct ceilings *ceilings = &store->cleaner->ceilings;
+	uint64_t sum = 0;
+
+	if (!ceilings->only)
+		return UINT64_MAX;
+	for (int g = 0; g < GROUPS; g++)
+		sum += groups & 1u << g ? ceilings->candidates[g] : 0;
+	return sum;
+}
+
 void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes, unsigned table, struct gathered *out)
 {
 	struct cleaner *cleaner = store->cleaner;
@@ -288,6 +304,10 @@ void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes
 
 	/* Of those that were asked about, more are ranked than are taken. */
 	uint64_t most = round.asked && cleaner_ranks(store) > want_bytes ? cleaner_ranks(store) : want_bytes;
+	uint64_t there = gather_bytes_there(store, groups);
+
+	if (store->cleaner->ceilings.only)
+		most = want_bytes;
 
 	must(atomic_load_explicit(&store->planned_bytes, memory_order_relaxed) == 0); /* one plan at a time */
 	must(cleaner->gather_stripe < store->stripe_count);
@@ -297,7 +317,7 @@ void gather_candidates(struct store *store, unsigned groups, uint64_t want_bytes
 	out->table_id = fidx_table_id(store->index, table);
 	if (!gather_guess_room(store, out, want_bytes))
 		return;
-	for (uint32_t n = 0; n < store->stripe_count && out->bytes < most; n++) {
+	for (uint32_t n = 0; n < store->stripe_count && out->bytes < most && round.found < there; n++) {
 		struct stripe *stripe = &store->stripes[cleaner->gather_stripe];
 		struct line_position at = { 0 };
 

@@ -26,7 +26,9 @@
 #define SHARE_OF_TIME 4.0 /* work takes a part of the time left, one in so many, and so does the write */
 #define WRITE_MAX_MS 5000.0
 #define STEP_US 64
-#define DUTY_LEAST 0.1 /* the least part of the time that is worked */
+#define DUTY_LEAST 0.1 /* the least part of the time that is worked, ... */
+#define DUTY_CEILINGS \
+	0.25 /* ... and where it is for applications at their ceilings: what is late for these is evicted */
 #define FIRST_BYTES_PER_MS 50e3 /* assumed for the first segment: slow, so that it comes in time */
 #define SLICE_NS 100000000ull
 
@@ -61,10 +63,10 @@ void pace_observe(struct store *store, uint64_t now_ms)
 	pace->observed_ms = now_ms;
 }
 
-/* The time until free memory is used up, all of it or that below a ceiling. */
+/* The time until free memory is used up. */
 static double pace_time_left_ms(const struct store *store)
 {
-	int64_t free_bytes = store->cleaner->ceilings_only ? (int64_t)ceilings_room(store) : store_free_bytes(store);
+	int64_t free_bytes = store_free_bytes(store);
 
 	if (free_bytes <= 0)
 		return 0;
@@ -100,7 +102,9 @@ static double pace_duty(const struct store *store)
 {
 	double left_ms = pace_time_left_ms(store), wanted = SHARE_OF_TIME * pace_cycle_ms(store);
 
-	return left_ms <= wanted || pace_has_kills_waiting(store) ? 1 : fmax(wanted / left_ms, DUTY_LEAST);
+	return left_ms <= wanted || pace_has_kills_waiting(store)
+		       ? 1
+		       : fmax(wanted / left_ms, store->cleaner->ceilings.only ? DUTY_CEILINGS : DUTY_LEAST);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -156,6 +160,8 @@ void pace_begin(struct store *store)
 void pace_end(struct store *store)
 {
 	struct pace *pace = &store->cleaner->pace;
+	if (store->cleaner->ceilings.only) /* the search among all objects takes longer than that of other segments */
+		return;
 	double took_ms = (double)(clk_now_us(store->clock) - pace->began_us - pace->paused_us) / 1000;
 
 	atomic_store_explicit(&pace->cycle_ms, pace_smooth(pace_cycle_ms(store), took_ms, CYCLE_SMOOTHING),

@@ -176,7 +176,7 @@ static bool write_plan_and_segment(struct store *store, struct gathered *gathere
 
 /* Twice as many candidates as fit fill a segment best. When memory is short fewer are gathered, because most of the
    work is in proportion to them: a segment that is filled three percent less costs fewer objects than eviction in the
-   meantime. */
+   meantime. An application near its ceiling could have all of its objects in a larger plan. */
 bool write_segment(struct store *store, unsigned groups)
 {
 	uint64_t want = 2 * store->segment_bytes;
@@ -185,7 +185,7 @@ bool write_segment(struct store *store, unsigned groups)
 
 	recount_finish(store); /* a stop may come before the count is whole */
 	pace_begin(store);
-	if (pace_hurry(store))
+	if (pace_hurry(store) || store->cleaner->ceilings.only)
 		want = store->segment_bytes + store->segment_bytes / 4;
 	bins = gather_is_for_bins(store, groups);
 	if (bins && chain_is_urgent(store) && chain_turn(store))

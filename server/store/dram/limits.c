@@ -295,13 +295,34 @@ bool limited_mostly_candidates(const struct limited *app)
 	return bytes > (int64_t)(limited_bytes(app) / 4 * 3);
 }
 
-uint64_t limits_excess(const struct limits *limits)
+uint64_t limited_may_plan(const struct limited *app)
+{
+	uint64_t ceiling = atomic_load_explicit(&app->flash_ceiling, memory_order_relaxed);
+	uint64_t write = atomic_load_explicit(&app->write, memory_order_relaxed);
+	int64_t flash = (int64_t)atomic_load_explicit(&app->flash_bytes, memory_order_relaxed), most = 0, part;
+
+	for (unsigned g = 0; g < GROUPS; g++)
+		most += atomic_load_explicit(&app->candidate_bytes[g], memory_order_relaxed);
+	part = (int64_t)limited_bytes(app) - (int64_t)atomic_load_explicit(&app->floor_held, memory_order_relaxed);
+	most = part < most ? part : most;
+	if (ceiling != APP_LIMIT_NONE) {
+		part = (int64_t)ceiling - flash;
+		most = part < most ? part : most;
+	}
+	if (write != APP_LIMIT_NONE) {
+		part = write > 0 ? atomic_load_explicit(&app->tokens, memory_order_relaxed) : 0;
+		most = part < most ? part : most;
+	}
+	return most > 0 ? (uint64_t)most : 0;
+}
+
+uint64_t limits_excess(const struct limits *limits, bool margins)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t n = 0; n < limits_names(limits); n++) {
 		const struct limited *app = limits_number(limits, n);
-		uint64_t margin = limited_margin(app);
+		uint64_t margin = margins ? limited_margin(app) : 0;
 
 		if (!limited_exceeds(app, margin / 2))
 			continue;
@@ -316,7 +337,7 @@ bool limits_have_room(const struct store *store, const char *key, size_t key_len
 	const struct limits *limits = store_limits(store);
 	const struct limited *app = limits ? limits_find(limits, key, key_length) : NULL;
 
-	return !app || !limited_exceeds(app, cost);
+	return !app || !limited_exceeds(app, cost + limited_margin(app));
 }
 
 /* ---- floors ---------------------------------------------------------------------------------- */

@@ -20,9 +20,9 @@
 #include "server/store/dram/dram.h"
 
 #define LIMITS_SLOT_BITS 9u
+#define LIMITS_SLOTS (1u << LIMITS_SLOT_BITS) /* twice the names, so that each search ends */
 #define LIMITED_MARGIN_SHARE 64u
 #define LIMITED_MARGIN_MOST (1u << 20) /* bytes */
-#define LIMITS_SLOTS (1u << LIMITS_SLOT_BITS) /* twice the names, so that each search ends */
 
 /* An application that has limits, or had some. The lines that each set looks at are apart from those that change often. */
 struct limited {
@@ -216,17 +216,24 @@ static inline bool limited_exceeds(const struct limited *app, uint64_t cost)
 
 /* Are more than three quarters of the application's bytes candidates for flash? Any thread. */
 bool limited_mostly_candidates(const struct limited *app);
-/* Returns the bytes that the keeper leaves free below the application's ceiling, so that few sets have to search. */
+/* Returns the bytes that the keeper leaves free below the application's ceiling, so that few sets have to search. It takes
+   none of them from below the floor. */
 static inline uint64_t limited_margin(const struct limited *app)
 {
-	uint64_t part = atomic_load_explicit(&app->ceiling, memory_order_relaxed) / LIMITED_MARGIN_SHARE;
+	uint64_t ceiling = atomic_load_explicit(&app->ceiling, memory_order_relaxed);
+	uint64_t floor = atomic_load_explicit(&app->floor_held, memory_order_relaxed);
+	uint64_t most = ceiling > floor ? ceiling - floor : 0, part = ceiling / LIMITED_MARGIN_SHARE;
 
-	return part < LIMITED_MARGIN_MOST ? part : LIMITED_MARGIN_MOST;
+	part = part < LIMITED_MARGIN_MOST ? part : LIMITED_MARGIN_MOST;
+	return part < most ? part : most;
 }
-/* Returns the bytes that are to go so that each application that has used up half of its margin has all of it. Any
+/* Returns the bytes of records that the application's candidates may have in the next segment, as limits_take judges. Any
    thread. */
-uint64_t limits_excess(const struct limits *limits);
-/* May the application of this key have so many bytes more? True without limits. Any thread. */
+uint64_t limited_may_plan(const struct limited *app);
+/* Returns the bytes that are to go so that no application is above its ceiling, and, with margins, so that each one that
+   has used up half of its margin has all of it. Any thread. */
+uint64_t limits_excess(const struct limits *limits, bool margins);
+/* May the application of this key have so many bytes more, and its margin is left free? True without limits. Any thread. */
 bool limits_have_room(const struct store *store, const char *key, size_t key_length, uint64_t cost);
 
 /* ---- the keeper ------------------------------------------------------------------------------ */

@@ -109,7 +109,7 @@ static void what_is_read_outlives_what_is_not_below_a_ceiling(void **state)
 	assert_true(limited(h, "app").dram_bytes <= MIB(1));
 }
 
-/* So that few sets have to search. What it finds at zero goes, and not what is read. */
+/* So that few sets have to search. */
 static void the_keeper_leaves_a_margin_below_a_ceiling(void **state)
 {
 	struct harness *h = *state;
@@ -120,15 +120,15 @@ static void the_keeper_leaves_a_margin_below_a_ceiling(void **state)
 	assert_int_equal(limited_margin(app), KIB(16));
 	assert_int_equal(limited_margin(limits_find(store_limits(h->store), "none:1", 6)), MIB(1));
 	for (unsigned n = 0; limited(h, "app").dram_bytes <= MIB(1) - KIB(8); n++) {
-		assert_int_equal(limits_excess(store_limits(h->store)), 0);
+		assert_int_equal(limits_excess(store_limits(h->store), true), 0);
 		set_many(h, "app", n, 1, 1000, false);
 	}
 	assert_int_equal(limited(h, "app").ceiling_evictions, 0);
-	assert_in_range(limits_excess(store_limits(h->store)), 1, KIB(16));
+	assert_in_range(limits_excess(store_limits(h->store), true), 1, KIB(16));
 	seconds_pass(h, 2);
 	while (keeper_step(h->store))
 		;
-	assert_int_equal(limits_excess(store_limits(h->store)), 0);
+	assert_int_equal(limits_excess(store_limits(h->store), true), 0);
 	assert_in_range(limited(h, "app").dram_bytes, MIB(1) - KIB(18), MIB(1) - KIB(16));
 	assert_in_range(limited(h, "app").ceiling_evictions, 5, 10);
 }
@@ -350,7 +350,7 @@ static void what_a_ceiling_would_evict_goes_to_flash_while_memory_is_free(void *
 	}
 }
 
-/* One alone never has candidates for a segment; the work of looking is not done again and again. */
+/* One alone never has candidates for a segment. */
 static void ceilings_below_a_segment_share_one(void **state)
 {
 	struct harness *h = *state;
@@ -364,6 +364,7 @@ static void ceilings_below_a_segment_share_one(void **state)
 		assert_false(cleaner_step(h->store));
 	}
 	assert_int_equal(ctr_sum(CTR_segments_written), written);
+	assert_int_equal(h->store->cleaner->ceilings.rest_ms, 0); /* none was tried */
 	assert_int_equal(store_set_limits(h->store, limits_from("a:dram=-160k,b:dram=-160k")), FS_OK);
 	for (unsigned n = 0; n < 500; n++) {
 		set_many(h, "a", n, 1, 1000, true);
@@ -375,6 +376,14 @@ static void ceilings_below_a_segment_share_one(void **state)
 	assert_true(on_flash(h, "b", 500) > 100);
 }
 
+static struct limited *limits_app(struct harness *h, const char *key)
+{
+	struct limited *app = limits_find(store_limits(h->store), key, strlen(key));
+
+	assert_non_null(app);
+	return app;
+}
+
 static void far_below_its_ceiling_an_application_writes_nothing(void **state)
 {
 	struct harness *h = *state;
@@ -382,12 +391,71 @@ static void far_below_its_ceiling_an_application_writes_nothing(void **state)
 	open_on_flash(h, "app:dram=-4m");
 	set_many(h, "app", 0, 1000, 1000, true);
 	assert_false(cleaner_step(h->store));
-	assert_int_equal(ceilings_choose_groups(h->store, KIB(64)), 0);
-	assert_int_not_equal(ceilings_choose_groups(h->store, MIB(4)), 0);
-	assert_in_range(ceilings_room(h->store), MIB(2), MIB(3));
+	assert_int_equal(ceilings_choose_groups(h->store), 0);
+	atomic_store(&limits_app(h, "app:1")->ceiling, limited(h, "app").dram_bytes + KIB(65));
+	assert_int_equal(ceilings_choose_groups(h->store), 0);
+	atomic_store(&limits_app(h, "app:1")->ceiling, limited(h, "app").dram_bytes + KIB(63));
+	assert_int_not_equal(ceilings_choose_groups(h->store), 0);
 }
 
-static void without_tokens_an_application_at_its_ceiling_waits_and_the_keeper_is_told(void **state)
+/* Each of these would be refused when it is gathered, so that the search would be in vain. */
+static void what_may_not_be_written_asks_for_no_segment(void **state)
+{
+	struct harness *h = *state;
+	struct limited *app;
+	int64_t candidates;
+
+	open_on_flash(h, "app:dram=-1m,flash=-8m,write=1m");
+	app = limits_app(h, "app:1");
+	set_many(h, "app", 0, 2000, 1000, true);
+	candidates = (int64_t)candidate_total(h->store);
+	assert_int_not_equal(ceilings_choose_groups(h->store), 0);
+	assert_int_equal(limited_may_plan(app), candidates);
+
+	atomic_store(&app->floor_held, MIB(1)); /* nothing is above it */
+	assert_int_equal(limited_may_plan(app), 0);
+	assert_int_equal(ceilings_choose_groups(h->store), 0);
+	assert_false(app->pressed);
+	atomic_store(&app->floor_held, limited_bytes(app) - KIB(60)); /* less than a segment is */
+	assert_int_equal(limited_may_plan(app), KIB(60));
+	assert_int_equal(ceilings_choose_groups(h->store), 0);
+	atomic_store(&app->floor_held, 0);
+
+	atomic_store(&app->flash_bytes, MIB(8) - KIB(60));
+	assert_int_equal(limited_may_plan(app), KIB(60));
+	assert_int_equal(ceilings_choose_groups(h->store), 0);
+	atomic_store(&app->flash_bytes, MIB(9));
+	assert_int_equal(limited_may_plan(app), 0);
+	atomic_store(&app->flash_bytes, 0);
+
+	atomic_store(&app->tokens, (int64_t)KIB(60));
+	assert_int_equal(ceilings_choose_groups(h->store), 0);
+	atomic_store(&app->tokens, -1);
+	assert_int_equal(limited_may_plan(app), 0);
+	atomic_store(&app->tokens, (int64_t)MIB(1));
+	assert_int_not_equal(ceilings_choose_groups(h->store), 0);
+
+	atomic_store(&app->write, 0);
+	assert_int_equal(limited_may_plan(app), 0);
+	assert_false(cleaner_step(h->store));
+}
+
+static void an_application_that_writes_nothing_keeps_no_other_from_it(void **state)
+{
+	struct harness *h = *state;
+
+	open_on_flash(h, "large:dram=-8m,write=0,small:dram=-128k");
+	set_many(h, "large", 0, 8000, 1000, true);
+	for (unsigned n = 0; n < 500; n += 10) {
+		set_many(h, "small", n, 10, 1000, true);
+		clean_all(h);
+	}
+	assert_true(store_free_bytes(h->store) > (int64_t)MIB(4));
+	assert_true(on_flash(h, "small", 500) > 300);
+	assert_int_equal(on_flash(h, "large", 8000), 0);
+}
+
+static void without_budget_an_application_at_its_ceiling_waits(void **state)
 {
 	struct harness *h = *state;
 
@@ -396,23 +464,114 @@ static void without_tokens_an_application_at_its_ceiling_waits_and_the_keeper_is
 	set_many(h, "app", 0, 2000, 1000, true);
 	atomic_store(&h->store->cleaner->write_tokens, -(int64_t)MIB(1));
 	assert_false(cleaner_step(h->store));
-	assert_true(atomic_load(&h->store->cleaner->held_up));
+	assert_false(atomic_load(&h->store->cleaner->held_up)); /* which is for what memory needs */
 	assert_int_equal(on_flash(h, "app", 2000), 0);
 	atomic_store(&h->store->cleaner->write_tokens, (int64_t)h->store->segment_bytes);
 	assert_true(cleaner_step(h->store));
-	assert_false(h->store->cleaner->ceilings_only);
+	assert_false(h->store->cleaner->ceilings.only);
 	assert_true(on_flash(h, "app", 2000) > 40);
 }
 
-static void what_may_not_be_written_asks_for_no_segment(void **state)
+static void others_keep_a_segment_of_the_budget(void **state)
 {
 	struct harness *h = *state;
 
-	open_on_flash(h, "app:dram=-1m,write=0");
-	set_many(h, "app", 0, 2000, 1000, true);
+	h->config.admission = CLF_ADMIT_FREQ;
+	h->config.flash_write_ratio = 0.001;
+	open_on_flash(h, "app:dram=-1m");
+	for (unsigned n = 0; n < 2000; n += 20) {
+		set_many(h, "app", n, 20, 1000, true);
+		read_many(h, "app", n, 20);
+	}
+	atomic_store(&h->store->cleaner->ratio_tokens, (int64_t)h->store->segment_bytes - KIB(4));
+	assert_int_not_equal(ceilings_choose_groups(h->store), 0);
 	assert_false(cleaner_step(h->store));
-	assert_int_equal(limited(h, "app").write_bytes, 0);
-	assert_true(limited(h, "app").dram_bytes <= MIB(1) + KIB(2));
+	atomic_store(&h->store->cleaner->ratio_tokens, (int64_t)h->store->segment_bytes + KIB(4));
+	assert_true(cleaner_step(h->store));
+}
+
+/* What was marked is dead when it is gathered. */
+static void a_segment_that_can_not_be_filled_is_not_tried_again_at_once(void **state)
+{
+	struct harness *h = *state;
+	struct ceilings *ceilings;
+	char key[40];
+
+	open_on_flash(h, "app:dram=-1m");
+	ceilings = &h->store->cleaner->ceilings;
+	for (unsigned rest_ms = 1000; rest_ms <= 4000; rest_ms *= 2) {
+		for (unsigned n = 0; n < 900; n++) {
+			snprintf(key, sizeof(key), "app:%u", n);
+			run_full(h, .op = STORE_SET, .key = key, .value = filler, .length = 1000, .exptime = 1);
+		}
+		clk_scripted_advance(&h->clk, 2000000);
+		assert_int_not_equal(ceilings_choose_groups(h->store), 0);
+		assert_false(cleaner_step(h->store));
+		assert_int_equal(ceilings->rest_ms, rest_ms);
+		assert_int_equal(ceilings_choose_groups(h->store), 0);
+		clk_scripted_advance(&h->clk, rest_ms * 1000ull);
+	}
+	set_many(h, "app", 0, 2000, 1000, true);
+	clk_scripted_advance(&h->clk, 8000000);
+	assert_true(cleaner_step(h->store));
+	assert_int_equal(ceilings->rest_ms, 0);
+}
+
+static void a_segment_for_a_ceiling_does_not_hurry(void **state)
+{
+	struct harness *h = *state;
+	struct pace *pace;
+
+	open_on_flash(h, "app:dram=-1m");
+	pace = &h->store->cleaner->pace;
+	set_many(h, "app", 0, 2000, 1000, true);
+	atomic_store(&pace->cycle_ms, 10.0);
+	atomic_store(&pace->demand, 1e6); /* other memory lasts for seconds */
+	h->store->cleaner->ceilings.only = true;
+	assert_false(pace_hurry(h->store));
+	pace_begin(h->store);
+	clk_scripted_advance(&h->clk, 1000000);
+	pace_end(h->store);
+	assert_true(atomic_load(&pace->cycle_ms) == 10.0);
+	atomic_store(&pace->demand, 1e10);
+	assert_true(pace_hurry(h->store));
+	h->store->cleaner->ceilings.only = false;
+}
+
+static void while_a_segment_is_written_the_keeper_leaves_margins_alone(void **state)
+{
+	struct harness *h = *state;
+	uint64_t evicted;
+
+	open_on_flash(h, "app:dram=-1m");
+	for (unsigned n = 0; limited(h, "app").dram_bytes <= MIB(1) - KIB(4); n++)
+		set_many(h, "app", n, 1, 1000, false);
+	seconds_pass(h, 2);
+	evicted = limited(h, "app").ceiling_evictions;
+	atomic_store(&h->store->cleaner->writing, true);
+	assert_false(keeper_step(h->store));
+	assert_int_equal(limited(h, "app").ceiling_evictions, evicted);
+	atomic_store(&h->store->cleaner->writing, false);
+	while (keeper_step(h->store))
+		;
+	assert_true(limited(h, "app").ceiling_evictions > evicted);
+}
+
+/* All of its objects are candidates, and none may go to flash now. */
+static void a_lower_ceiling_is_reached_among_candidates(void **state)
+{
+	struct harness *h = *state;
+	unsigned steps = 0;
+
+	open_on_flash(h, "app:dram=-8m");
+	set_many(h, "app", 0, 5000, 1000, true);
+	assert_true(limited_mostly_candidates(limits_app(h, "app:1")));
+	assert_int_equal(store_set_limits(h->store, limits_from("app:dram=-256k")), FS_OK);
+	seconds_pass(h, 2);
+	while (keeper_step(h->store) && steps++ < 1000)
+		;
+	assert_true(steps < 1000);
+	assert_true(limited(h, "app").dram_bytes <= KIB(256));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
@@ -436,8 +595,14 @@ int main(void)
 		TEST(what_a_ceiling_would_evict_goes_to_flash_while_memory_is_free),
 		TEST(ceilings_below_a_segment_share_one),
 		TEST(far_below_its_ceiling_an_application_writes_nothing),
-		TEST(without_tokens_an_application_at_its_ceiling_waits_and_the_keeper_is_told),
 		TEST(what_may_not_be_written_asks_for_no_segment),
+		TEST(an_application_that_writes_nothing_keeps_no_other_from_it),
+		TEST(without_budget_an_application_at_its_ceiling_waits),
+		TEST(others_keep_a_segment_of_the_budget),
+		TEST(a_segment_that_can_not_be_filled_is_not_tried_again_at_once),
+		TEST(a_segment_for_a_ceiling_does_not_hurry),
+		TEST(while_a_segment_is_written_the_keeper_leaves_margins_alone),
+		TEST(a_lower_ceiling_is_reached_among_candidates),
 	};
 
 	return cmocka_run_group_tests_name("store: floors and ceilings", tests, NULL, NULL);
