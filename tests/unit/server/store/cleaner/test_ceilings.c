@@ -500,7 +500,7 @@ static void a_segment_that_can_not_be_filled_is_not_tried_again_at_once(void **s
 	open_on_flash(h, "app:dram=-1m");
 	ceilings = &h->store->cleaner->ceilings;
 	for (unsigned rest_ms = 1000; rest_ms <= 4000; rest_ms *= 2) {
-		for (unsigned n = 0; n < 900; n++) {
+		for (unsigned n = 0; n < 1500; n++) {
 			snprintf(key, sizeof(key), "app:%u", n);
 			run_full(h, .op = STORE_SET, .key = key, .value = filler, .length = 1000, .exptime = 1);
 		}
