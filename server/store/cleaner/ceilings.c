@@ -142,7 +142,7 @@ unsigned ceilings_choose_groups(struct store *store)
 		all += may;
 		halves += may < ceiling / 2 ? may : ceiling / 2;
 	}
-	/* A quarter more than fits fills a segment well. Small ceilings never have that. */
+	/* A quarter more than fits in fills a segment well. Small ceilings never have as much. */
 	return all >= (halves < segment + segment / 4 ? segment : segment + segment / 4)
 		       ? gather_choose_groups(store, of, segment)
 		       : 0;

@@ -18,9 +18,9 @@
 #define RANKS (1u << 16)
 
 /*
- * The groups for a segment of so many bytes, where candidates are of[] by group. Most reads are for small objects. Each read is as long as the segment's
- * longest objects with a slot, so small objects share a segment with larger ones only when neither group fills one.
- * Large objects ride along with any group, but not in segments of bins.
+ * The groups for a segment of so many bytes, where of[] has the candidates' bytes by group. Most reads are for small
+ * objects. Each read is as long as the segment's longest objects with a slot, so small objects share a segment with
+ * larger ones only when neither group fills one. Large objects ride along with any group, but not in segments of bins.
  */
 unsigned gather_choose_groups(const struct store *store, const uint64_t of[GROUPS], uint64_t bytes)
 {

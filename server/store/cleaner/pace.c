@@ -26,9 +26,8 @@
 #define SHARE_OF_TIME 4.0 /* work takes a part of the time left, one in so many, and so does the write */
 #define WRITE_MAX_MS 5000.0
 #define STEP_US 64
-#define DUTY_LEAST 0.1 /* the least part of the time that is worked, ... */
-#define DUTY_CEILINGS \
-	0.25 /* ... and where it is for applications at their ceilings: what is late for these is evicted */
+#define DUTY_LEAST 0.1 /* the least part of the time that is worked ... */
+#define DUTY_CEILINGS 0.25 /* ... and for applications at their ceilings: what is late for these is evicted */
 #define FIRST_BYTES_PER_MS 50e3 /* assumed for the first segment: slow, so that it comes in time */
 #define SLICE_NS 100000000ull
 
@@ -160,6 +159,7 @@ void pace_begin(struct store *store)
 void pace_end(struct store *store)
 {
 	struct pace *pace = &store->cleaner->pace;
+
 	if (store->cleaner->ceilings.only) /* the search among all objects takes longer than that of other segments */
 		return;
 	double took_ms = (double)(clk_now_us(store->clock) - pace->began_us - pace->paused_us) / 1000;
