@@ -398,8 +398,8 @@ FS_MUST_CHECK int store_set_memory_limit(struct store *store, uint64_t bytes);
  *
  * `stats slabs` follows from these: chunk_size = store_class_bytes, used_chunks = items, mem_requested =
  * requested_bytes. The allocator's slabs hold no pages of one class for us alone, so total_chunks = used_chunks,
- * free_chunks = 0, and there are as many pages as the items fill; total_malloced is store_status.dram_bytes, and a
- * page at least once there was an object. `stats items`: there is one list, not four, and the cold one's figures are
+ * free_chunks = 0, and there are as many pages as the items fill; total_malloced is store_status.dram_bytes, and
+ * at least a page once there was an object. `stats items`: there is one list, not four, and the cold one's figures are
  * all (number_cold = items, hits_to_cold = get_hits).
  */
 /* Returns the number of classes. */

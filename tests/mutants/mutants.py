@@ -785,7 +785,7 @@ mutant("a-ceilings-segment-is-everybodys", "A segment that is written for an app
 
 mutant("replaced-candidate-stays-counted", "An object that is replaced stays a candidate of its application.",
        "asan server/store/dram/test_limits",
-       ("server/store/dram/table.c", "\tif (old->state & ITEM_CANDIDATE)\n\t\tcandidate_clear(store, stripe, old);\n", ""))
+       ("server/store/dram/table.c", "\t\tcandidate_clear(store, stripe, old); /* while it is in its account */\n", ""))
 
 mutant("a-ceiling-is-everybodys", "A set at its application's ceiling makes room among all objects.",
        "asan server/store/cleaner/test_ceilings",

@@ -19,8 +19,6 @@
 #define KEEPER_VISITS 4096 /* in a step */
 #define PROGRESS_PART 16 /* of what is to go for margins: after less the keeper rests */
 #define NEAR_SHARE 8 /* of a ceiling, or a segment: an application that has less left is near it */
-#define REST_FIRST_MS 1000u /* behind a segment that could not be filled */
-#define REST_MOST_MS 64000u
 
 /* Evicts so many bytes from the application, and some more where it finds objects at zero. */
 static void ceiling_evict(struct store_context *context, const struct limited *app, uint64_t bytes, uint64_t more)
@@ -152,11 +150,6 @@ void ceilings_note_segment(struct store *store, bool written)
 {
 	struct ceilings *ceilings = &store->cleaner->ceilings;
 
-	if (written)
-		ceilings->rest_ms = 0;
-	else
-		ceilings->rest_ms = ceilings->rest_ms == 0                 ? REST_FIRST_MS
-				    : ceilings->rest_ms < REST_MOST_MS / 2 ? 2 * ceilings->rest_ms
-									   : REST_MOST_MS;
+	ceilings->rest_ms = written ? 0 : cleaner_longer_rest_ms(ceilings->rest_ms);
 	ceilings->again_ms = clk_now_ms(store->clock) + ceilings->rest_ms;
 }

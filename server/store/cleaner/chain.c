@@ -24,8 +24,6 @@
 #define SHORT_PART \
 	16u /* of the columns' share, or of the index's memory: with less of it a merge would free too little */
 /* After each merge that fails the next one waits twice as long as before: what it wrote has cost segments of objects. */
-#define REST_FIRST_MS 1000u
-#define REST_MOST_MS 64000u
 
 /* A piece of the old chain. */
 struct piece {
@@ -352,9 +350,7 @@ static void merges_rest(struct store *store)
 {
 	struct cleaner *cleaner = store->cleaner;
 
-	cleaner->chain_rest_ms = cleaner->chain_rest_ms == 0                 ? REST_FIRST_MS
-				 : cleaner->chain_rest_ms < REST_MOST_MS / 2 ? 2 * cleaner->chain_rest_ms
-									     : REST_MOST_MS;
+	cleaner->chain_rest_ms = cleaner_longer_rest_ms(cleaner->chain_rest_ms);
 	cleaner->chain_again_ms = clk_now_ms(store->clock) + cleaner->chain_rest_ms;
 }
 
@@ -376,7 +372,7 @@ static bool chain_rests(const struct store *store)
 
 bool chain_makes_room(const struct store *store)
 {
-	return has_chains(store) && !store->cleaner->no_chain && store->cleaner->chain_rest_ms <= REST_FIRST_MS;
+	return has_chains(store) && !store->cleaner->no_chain && store->cleaner->chain_rest_ms <= CLEANER_REST_FIRST_MS;
 }
 
 /* Writes the next segment of the chain. False: there is no room now, or the merge is given up. */

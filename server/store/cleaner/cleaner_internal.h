@@ -87,11 +87,22 @@ struct units {
 	uint64_t due_us; /* no look before */
 };
 
+#define CLEANER_REST_FIRST_MS 1000u /* behind work that has failed, before it is tried again, ... */
+#define CLEANER_REST_MOST_MS 64000u /* ... when it has failed again and again */
+/* Returns how long the next rest is, where the last one was so long; 0: there was none. */
+static inline uint64_t cleaner_longer_rest_ms(uint64_t rest_ms)
+{
+	return rest_ms == 0                         ? CLEANER_REST_FIRST_MS
+	       : rest_ms < CLEANER_REST_MOST_MS / 2 ? 2 * rest_ms
+						    : CLEANER_REST_MOST_MS;
+}
+
 /* Segments for applications near their ceilings: ceilings.c. The cleaner's own. */
 struct ceilings {
 	bool only; /* the segment under way is for these alone: limited.pressed */
 	uint64_t candidates[GROUPS]; /* bytes of these applications' candidates, when it was chosen */
-	uint64_t again_ms, rest_ms; /* none begins before; how long that was behind the last one: 0, it was written */
+	uint64_t again_ms; /* none begins before */
+	uint64_t rest_ms; /* how long that is behind one that could not be filled; 0: the last one was written */
 };
 
 /* The cleaner, which waits for the device: cleaner.c. Fields that are not atomic are its own. */

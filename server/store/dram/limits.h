@@ -29,8 +29,7 @@ struct limited {
 	/* Its account; any thread, under the item's stripe: */
 	_Alignas(CACHE_LINE) _Atomic int64_t bytes;
 	_Atomic int64_t items;
-	_Atomic int64_t
-		candidate_bytes[GROUPS]; /* of the records of those that are candidates for flash, by size group */
+	_Atomic int64_t candidate_bytes[GROUPS]; /* records of its candidates for flash, by size group */
 	/* Limits; written by store_set_limits, floor_held and flash_floor_held by the keeper too; read by any thread: */
 	_Alignas(CACHE_LINE) _Atomic uint64_t floor_held; /* as far as memory allows the floor */
 	_Atomic uint64_t ceiling; /* APP_LIMIT_NONE: none */
@@ -233,7 +232,7 @@ uint64_t limited_may_plan(const struct limited *app);
 /* Returns the bytes that are to go so that no application is above its ceiling, and, with margins, so that each one that
    has used up half of its margin has all of it. Any thread. */
 uint64_t limits_excess(const struct limits *limits, bool margins);
-/* May the application of this key have so many bytes more, and its margin is left free? True without limits. Any thread. */
+/* May the application of this key have so many bytes more, with its margin left free? True without limits. Any thread. */
 bool limits_have_room(const struct store *store, const char *key, size_t key_length, uint64_t cost);
 
 /* ---- the keeper ------------------------------------------------------------------------------ */

@@ -263,10 +263,10 @@ void stripe_replace(struct store *store, struct stripe *stripe, uint64_t hash, s
 	spot.line->window[spot.link] = address_window(new);
 	spot.line->low[spot.link] = address_low(new);
 	stripe_note_linked(store, new);
-	if (old->state & ITEM_CANDIDATE)
-		candidate_clear(store, stripe, old);
-	if (__builtin_expect(store_limits(store) != NULL, 0))
+	if (__builtin_expect(store_limits(store) != NULL, 0)) {
+		candidate_clear(store, stripe, old); /* while it is in its account */
 		limits_replace(store, old, new);
+	}
 	stripe_note_unlinked(store, stripe, old);
 }
 
