@@ -125,25 +125,25 @@ help: ## lists the targets
 		printf '  %-24s %s\n' "$$name" "$$text"; done
 
 run: ## installs what is missing, builds, and shows a daemon under a generated load
-	+@$(MAKE) --no-print-directory deps
-	+@$(MAKE) --no-print-directory VARIANT=release all
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory VARIANT=release all
 	@tools/run-demo.sh
 
 bench: ## measures, memcached beside: STUDIES="ops flash" SCALE=0.1 BASE=earlier.json JSON=file
-	+@$(MAKE) --no-print-directory deps-test
-	+@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory deps-test
+	@$(MAKE) --no-print-directory all
 	@mkdir -p $(BUILD)/bench && file=$(or $(JSON),$(BUILD)/bench/$$(date +%Y%m%d-%H%M%S).json) && \
 	$(B)/flashield-bench --dir $(BUILD)/bench --json $$file $(if $(SCALE),--scale $(SCALE)) \
 		$(if $(BASE),--base $(BASE)) $(STUDIES) && \
 	if [ $$file != - ]; then ln -sfn $$(realpath $$file) $(BUILD)/bench/latest.json; fi
 
 test: ## installs what is missing, builds, runs the tests that find most; last line "N passed, N failed"
-	+@$(MAKE) --no-print-directory deps-test
-	+@/usr/bin/python3 tools/run-tests.py short
+	@$(MAKE) --no-print-directory deps-test
+	@/usr/bin/python3 tools/run-tests.py gate
 
 test-all: ## every test: also TSan, clients, the comparison with memcached, fuzz corpora, the daemon under ASan
-	+@$(MAKE) --no-print-directory deps-test
-	+@/usr/bin/python3 tools/run-tests.py all
+	@$(MAKE) --no-print-directory deps-test
+	@/usr/bin/python3 tools/run-tests.py all
 
 check: ## style and consistency; silent when clean
 	+@CC="$(CC)" MAKE="$(MAKE) --no-print-directory" tools/check/check.sh
@@ -161,7 +161,7 @@ list-unit-tests:
 	@printf '%s\n' $(unit_tests)
 
 coverage: ## runs the unit tests with gcov: lines and branches by folder, build/coverage/lcov.info, HTML where gcovr is
-	+@$(MAKE) --no-print-directory VARIANT=coverage unit-build
+	@$(MAKE) --no-print-directory VARIANT=coverage unit-build
 	@/usr/bin/python3 tools/testrun/coverage.py $(BUILD)
 
 fuzz: fuzz-one ## looks for inputs that break a part of the program: TARGET=text SECONDS=60 (tests/fuzz/README.md)
@@ -183,16 +183,16 @@ fuzz_options := -timeout=10 -rss_limit_mb=2048 $(if $(wildcard tests/fuzz/$(TARG
 .PHONY: fuzz-one
 fuzz-one:
 	$(if $(filter $(fuzz_targets),$(TARGET)),,$(error TARGET must be one of $(fuzz_targets)))
-	+@$(MAKE) --no-print-directory VARIANT=fuzz CC=clang $(fuzzer)
+	@$(MAKE) --no-print-directory VARIANT=fuzz CC=clang $(fuzzer)
 
 asan: ## unit tests under the address and undefined-behaviour sanitizers
-	+@$(MAKE) --no-print-directory VARIANT=asan unit
+	@$(MAKE) --no-print-directory VARIANT=asan unit
 
 tsan: ## unit tests under the thread sanitizer
-	+@$(MAKE) --no-print-directory VARIANT=tsan unit
+	@$(MAKE) --no-print-directory VARIANT=tsan unit
 
 mutants: ## puts seeded faults into a copy of the tree, and sees that a test finds each: NAMES="a b" JOBS=1 (tests/mutants/README.md)
-	+@$(MAKE) --no-print-directory deps-test
+	@$(MAKE) --no-print-directory deps-test
 	@/usr/bin/python3 tests/mutants/run.py $(if $(JOBS),--jobs $(JOBS)) $(NAMES)
 
 syntax: $(patsubst %.c,$(O)/%.syntax,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-cc,$(all_srcs_cxx)) ## has the compiler look at every source, and write nothing
@@ -202,7 +202,7 @@ model: $(B)/flashield $(model) ## builds the daemon and the model test's client
 stale: $(B)/flashield $(stale) ## builds the daemon and the clients of the never-stale checker
 
 soak: ## looks for stale values over restarts and kills for a long while: SOAK_MINUTES=60 NAMES="kills tags"
-	+@$(MAKE) --no-print-directory VARIANT=debug stale
+	@$(MAKE) --no-print-directory VARIANT=debug stale
 	@/usr/bin/python3 tests/stale/run.py --soak --minutes $(or $(SOAK_MINUTES),60) $(NAMES)
 
 nodes: all $(ketama) ## builds the client of the tests with several nodes

@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from helpers import SEGMENT, Daemon, Placer, as_memcached, is_frugal, memcached_command
+from helpers import SEGMENT, Daemon, Placer, as_memcached, is_frugal, judged, memcached_command
 
 FLASH = ["--flash-size", "32m", "--segment-size", str(SEGMENT), "--admission", "all", "-m", "4", "-t", "2"]
 
@@ -37,6 +37,16 @@ def pytest_collection_modifyitems(config, items):
         mark = item.get_closest_marker("slots")
         if mark:
             item.add_marker(pytest.mark.skip(reason=f"of the slot index: {mark.args[0]}"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A wait that runs out anywhere is told as Late, and what the machine refuses as Broken."""
+    if call.excinfo and judged(call.excinfo.value) is not call.excinfo.value:
+        outcome = judged(call.excinfo.value)
+        outcome.__cause__ = call.excinfo.value
+        call.excinfo = pytest.ExceptionInfo.from_exc_info((type(outcome), outcome, call.excinfo.tb))
+    yield
 
 
 @pytest.fixture(scope="session")

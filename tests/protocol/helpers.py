@@ -1,16 +1,58 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A daemon under test, a client on a raw socket, and objects that lie where a test wants them."""
+"""A daemon under test, a client on a raw socket, and objects that lie where a test wants them. A test ends in one of four ways:
+it passes, it is wrong (any exception but the two below), it is late, or the machine is broken."""
+import errno
 import functools
 import itertools
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 120.0  # seconds; a bound for what hangs, as sanitizer builds on a busy machine are slow
+
+
+class Late(AssertionError):
+    """A wait ran out, or a rate, a share or a time was missed. A busy machine can do that: such a test is tried again, alone."""
+
+
+class Broken(AssertionError):
+    """The machine has refused something that a test needs. The run says nothing about the daemon."""
+
+
+NO_ROOM = 32 << 20  # bytes; a failure on a file system with less free says nothing
+REFUSED = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+
+
+def no_room():
+    """Which file system that the tests use is full?"""
+    return next((path for path in (tempfile.gettempdir(), "/dev/shm") if os.path.isdir(path) and
+                 shutil.disk_usage(path).free < NO_ROOM), None)
+
+
+def judged(error):
+    """The exception that says how the test ended, for one that it met."""
+    if isinstance(error, (Late, Broken)) or not isinstance(error, Exception):
+        return error
+    full = no_room()
+    if full:
+        return Broken(f"no space in {full}; then: {error!r}")
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in REFUSED):
+        return Broken(repr(error))
+    if isinstance(error, (TimeoutError, subprocess.TimeoutExpired)):
+        return Late(f"a wait ran out: {error}")
+    return error
+
+
+def in_time(condition, what):
+    """Of a rate, a share or a time, which a busy machine can miss."""
+    if not condition:
+        raise Late(what)
 
 
 def flashield_command():
@@ -66,7 +108,7 @@ def until(condition, what, patience=PATIENCE):
         result = condition()
         if result:
             return result
-        assert time.monotonic() < end, f"waited {patience} s for: {what}"
+        in_time(time.monotonic() < end, f"waited {patience} s for: {what}")
         time.sleep(0.01)
 
 
@@ -75,15 +117,24 @@ def await_counts(client):
     until(lambda: client.count("index_slots_uncounted") == 0, "the count of slots")
 
 
-# Below the ports that the kernel gives to clients, so that none of them gets in between; a range for each of
-# the processes that pytest-xdist runs side by side.
+# Below the ports that the kernel gives to clients, so that none of them gets in between. A process of tests takes a block of them
+# for its life, by a name that the kernel gives to one process at a time.
 PORTS = range(20000, 32000)
-PROCESSES = 8
-process_number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % PROCESSES
-own_ports = PORTS[process_number * len(PORTS) // PROCESSES:(process_number + 1) * len(PORTS) // PROCESSES]
-ports = itertools.cycle(own_ports)
-for _ in range(os.getpid() % len(own_ports)):  # whoever runs tests beside begins elsewhere
-    next(ports)
+BLOCK = 250
+
+
+@functools.cache
+def own_ports():
+    """The ports of this process, in turn, and what holds them."""
+    for first in PORTS[::BLOCK]:
+        holder = socket.socket(socket.AF_UNIX)
+        try:
+            holder.bind(f"\0flashield-tests-{first}")
+        except OSError:
+            holder.close()
+            continue
+        return itertools.cycle(range(first, first + BLOCK)), holder
+    raise Broken("each block of ports is taken")
 
 
 def is_free(port):
@@ -98,7 +149,10 @@ def is_free(port):
 
 
 def free_port():
-    return next(port for port in ports if is_free(port))
+    for port in itertools.islice(own_ports()[0], BLOCK):
+        if is_free(port):
+            return port
+    raise Broken("no port is free")
 
 
 class Daemon:
@@ -125,15 +179,19 @@ class Daemon:
         return command
 
     def start(self):
-        self.port = self.port or free_port()
+        chosen, self.port = not self.port, self.port or free_port()
         self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stderr=self.stderr,
                                         env=self.environment)
         if self.listen:
-            until(self.answers, f"an answer of {self.program}")
+            until(lambda: self.answers(chosen), f"an answer of {self.program}")
         return self
 
-    def answers(self):
-        assert self.process.poll() is None, f"{self.command()} ended with {self.process.returncode}"
+    def answers(self, chosen=False):
+        """chosen: the port was free just now, and is nobody's but this process's."""
+        if self.process.poll() is not None:
+            if chosen and not is_free(self.port):
+                raise Broken(f"a stranger has taken port {self.port}")
+            raise AssertionError(f"{self.command()} ended with {self.process.returncode}")
         try:
             with self.client() as client:
                 if "binary" in self.options or "-S" in self.options:
@@ -160,7 +218,7 @@ class Daemon:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise
+            raise Late(f"waited {PATIENCE} s for the end of {self.command()}") from None
 
     def __enter__(self):
         return self.start()
@@ -351,7 +409,7 @@ def put_on_flash(client, prefix, exptime=0):
         found = [name for name in names if on_flash(client, name)]
         if found:
             return found[0]
-    raise AssertionError("no object got to flash")
+    raise Late("no object got to flash")
 
 
 class Placer:
@@ -385,7 +443,7 @@ class Placer:
             keys = [key for key in keys if self.client.get(key)]
             if len(keys) == count:
                 return keys
-        raise AssertionError(f"never {count} objects at a time")
+        raise Late(f"never {count} objects at a time")
 
     def put(self, kind):
         """The key of a new object of this kind, lying where it should."""
@@ -396,4 +454,4 @@ class Placer:
             if key:
                 return key
             self.refill()
-        raise AssertionError("no object got to flash")
+        raise Late("no object got to flash")
