@@ -14,7 +14,7 @@
 #define CLIENTS_MOST 8u
 #define CONNECTIONS_MOST 8u
 #define SECOND_NS 1000000000ull
-#define SLACK_NS (2 * SECOND_NS) /* seconds are rounded */
+#define SLACK_NS (3 * SECOND_NS) /* seconds are rounded twice */
 #define HOT_KEYS 10u
 #define HOT_COMMANDS 300u /* until others are hot */
 #define PATIENCE_NS (600 * SECOND_NS) /* a command that isn't answered by then never is */
