@@ -85,6 +85,7 @@ EDGES = {
     "tests/unit/tools/top": ["tests/unit/tools/top", "tools/top", "tools/common", "conf", "base/metrics", "base"],
     "tests/unit": ["tests", "tools", "tools/common", "server", OUTLOOK] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
     "tests/fuzz": ["tests", "tests/unit/tools/inspect", "tools", "tools/common", "tools/inspect", "server", OUTLOOK] + SERVER_ROOMS + STORE_ROOMS + ENGINE,
+    "tests/sched": ["tests", "server", STORE] + STORE_ROOMS + ENGINE,
     "tests": ["tests", "tools", "tools/common", "conf", "base/metrics", "base", STORE],
 }
 
