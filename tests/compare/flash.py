@@ -16,12 +16,12 @@ from session import Keys, Session
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 from place import Filler  # (sets other objects until the cleaner has written those before them to flash)
 
-OPTIONS = ["-m", "12", "-M", "--flash-size", "640m", "--segment-size", "2m", "--flash-object-size", "2048", "-t", "2"]
+# Nothing is lost here. -M evicts nothing and reclaims nothing; a read may take as long as a busy drive needs; and a set clears the slot of
+# another key only where a filter is wrong: with filters of 16 bits "innocent_drops" stays near 0.
+OPTIONS = ["-m", "12", "-M", "--flash-size", "640m", "--segment-size", "2m", "--flash-object-size", "2048", "--filter-bits", "16",
+           "--flash-read-timeout", "2m", "-t", "2"]
+MOST_LOST = 0.1  # objects, as expected from what the filters are like
 MOST_STEPS = 4
-# A set clears every slot that may be its key's, rarely another key's too. So a session may miss what it has stored, but no more
-# sessions than objects were lost by these counts. With -M nothing else takes one away.
-LOSSES = ["innocent_drops"]
-MISS = re.compile(rb"^(?:END|EN|NF|NOT_FOUND|NS|NOT_STORED)\b", re.MULTILINE)
 # Whether an object has been read is known when its read from flash has ended: not to the next command of a pipeline.
 READ = re.compile(rb" h[01]| fetch=\w+")
 
@@ -86,34 +86,21 @@ def shown(end, answer):
     return end, READ.sub(b" -", seconds.without(answer))
 
 
-def rows(daemon, names):
-    found = {**daemon.stats(), **daemon.stats(b"flash")}
-    return sum(float(found[name]) for name in names)
-
-
-def misses(answer):
-    return len(MISS.findall(answer[1]))
-
-
 def compare(groups, seed, count, folder, policy, **more):
-    """(sessions, what was found, how many objects were lost, how many hits came from flash)."""
+    """(sessions, what was found, how many hits came from flash)."""
     candidates = [session for sessions in groups.values() for session in sessions if suitable(session)]
     sessions = random.Random(seed).sample(candidates, min(count, len(candidates)))
     like, found = as_memcached(), Found()
     with Daemon(["-m", "64", *like], **more) as dram, \
             Daemon([*OPTIONS, *policy, *like, "--flash-path", str(folder / "flash")], **more) as flash:
         filler = Filler(flash.port, False)
-        hits, lost = rows(flash, ["flash_hits"]), rows(flash, LOSSES)
+        before = flash.stats(b"flash")
         run = Run((dram, flash), sessions, filler.settle)
         run.all()
-        lost = rows(flash, LOSSES) - lost
+        after = flash.stats(b"flash")
+        assert float(after["innocent_drops"]) < MOST_LOST, after["innocent_drops"]
         for i, session in enumerate(sessions):
             outcomes = run.plain(i, 0), run.plain(i, 1)
-            if outcomes[0] == outcomes[1]:
-                continue
-            difference = Difference(session, *outcomes)
-            if misses(outcomes[1]) > misses(outcomes[0]) and found.excused < lost:
-                found.excused += 1
-            else:
-                (found.late if is_late(*outcomes) else found.different).append(difference)
-        return len(sessions), found, lost, rows(flash, ["flash_hits"]) - hits
+            if outcomes[0] != outcomes[1]:
+                (found.late if is_late(*outcomes) else found.different).append(Difference(session, *outcomes))
+        return len(sessions), found, int(after["flash_hits"]) - int(before["flash_hits"])

@@ -232,8 +232,8 @@ class Report:
         """Ours in DRAM beside ours on flash."""
         folder.chmod(0o777)
         policy, sessions = FLASH_NAMES[name]
-        count, found, lost, hits = flash.compare(groups, self.arguments.seed, sessions, folder, policy, stderr=subprocess.DEVNULL)
-        self.line(name, count, found, f"{found.excused} missed of {lost:.1f} objects lost, {hits:.0f} hits on flash", hits < count // SESSIONS_PER_HIT)
+        count, found, hits = flash.compare(groups, self.arguments.seed, sessions, folder, policy, stderr=subprocess.DEVNULL)
+        self.line(name, count, found, f"{hits} hits on flash", hits < count // SESSIONS_PER_HIT)
 
     def end(self, everything):
         for entry in intended.of_release(memcached_release()):

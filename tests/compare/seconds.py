@@ -8,7 +8,7 @@ SHOWN = re.compile(rb"(?<= )(t|l|la=|exp=-?)\d+")
 
 # Where a session's text says how long something lives, or a flush waits. A binary one has it in its extras.
 GIVEN = re.compile(rb"^[ \t\v\r]*(?:set|add|replace|append|prepend|cas)\s+\S+\s+\S+\s+(\S+)|^[ \t\v\r]*touch\s+\S+\s+(\S+)|^[ \t\v\r]*gats?\s+(\S+)|"
-                   rb"(?<= )[TNR](\S+)|^flush_all\s+(\S+)", re.MULTILINE)
+                   rb"(?<= )[TNR]([^ \n]+)|^flush_all\s+(\S+)", re.MULTILINE)
 LENIENT = re.compile(rb"[\s+]*0*(\d+)")
 SHORT_SECONDS = 10
 
