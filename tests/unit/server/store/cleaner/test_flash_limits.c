@@ -225,6 +225,28 @@ static void what_a_floor_needs_outlives_turns_of_the_flash(void **state)
 	assert_true(limited(h, "shop").write_bytes > 2 * 200 * record_bytes("shop:00000")); /* they were written anew */
 }
 
+/* What reclaims took back counts for the floor until it is written. Some of it never is, so a part is forgotten at each reclaim. */
+static void what_was_taken_back_counts_until_it_is_written(void **state)
+{
+	struct harness *h = *state;
+	struct limited *app;
+
+	open_with(h, "shop:flash=128k-");
+	app = limits_find(store_limits(h->store), "shop:", 5);
+	app->flash_kept = 3 * record_bytes("shop:00000");
+	set_some(h, "shop", 0, 2);
+	while (limited(h, "shop").dram_items > 0)
+		assert_true(write_one(h));
+	assert_int_equal(app->flash_kept, record_bytes("shop:00000"));
+	set_some(h, "shop", 0, 2);
+	while (limited(h, "shop").dram_items > 0)
+		assert_true(write_one(h));
+	assert_int_equal(app->flash_kept, 0);
+	app->flash_kept = 800;
+	flash_limits_close(h->store, 0);
+	assert_int_equal(app->flash_kept, 700);
+}
+
 static void what_is_above_a_floor_goes_like_others(void **state)
 {
 	struct harness *h = *state;
@@ -269,6 +291,7 @@ int main(void)
 		TEST(what_a_floor_lacks_comes_first_in_a_plan),
 		TEST(without_a_floor_a_turn_of_the_flash_takes_all),
 		TEST(what_a_floor_needs_outlives_turns_of_the_flash),
+		TEST(what_was_taken_back_counts_until_it_is_written),
 		TEST(what_is_above_a_floor_goes_like_others),
 		TEST(with_an_empty_bucket_a_floor_is_not_written_anew),
 	};
