@@ -201,7 +201,7 @@ mutants: ## puts seeded faults into a copy of the tree, and sees that a test fin
 	@/usr/bin/python3 tests/mutants/run.py $(if $(JOBS),--jobs $(JOBS)) $(NAMES)
 
 sched: ## lets the engine run under a seeded scheduler: SEED=7, or FIRST=1 COUNT=200 SECONDS=60 of CPU (tests/sched/README.md)
-	+@$(MAKE) --no-print-directory VARIANT=sched $(BUILD)/sched/sched
+	@$(MAKE) --no-print-directory VARIANT=sched $(BUILD)/sched/sched
 	@$(if $(SECONDS),SCHED_SECONDS=$(SECONDS)) $(BUILD)/sched/sched $(if $(SEED),$(SEED),$(or $(FIRST),1) $(or $(COUNT),200))
 
 syntax: $(patsubst %.c,$(O)/%.syntax,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-cc,$(all_srcs_cxx)) ## has the compiler look at every source, and write nothing

@@ -43,6 +43,7 @@ def clang():
 GATE = [
     [
         Step("unit", lambda: units.unit("debug"), [("debug", "unit-build")]),
+        Step("sched", suites.sched, [("sched", "build/sched/sched")]),
         Step("model", lambda: suites.model("debug"), [("debug", "model")]),
         Step("check", check),
     ],

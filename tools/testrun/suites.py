@@ -20,8 +20,13 @@ CLIENTS_SECONDS = 1800
 MODEL_SECONDS = 1500
 STALE_SECONDS = 1800
 PACKAGE_SECONDS = 1200
+SCHED_SECONDS = 600
 OTHER_PACKAGE_SECONDS = 3600  # where it is built too
 ARM64_SECONDS = 7200
+
+# Seeds of the scheduler: always the same, and as many as CPU seconds allow from a number on that the commit gives.
+SCHED_SEEDS = 80
+SCHED_MORE_SECONDS = 15
 
 # Seconds for each configuration: enough for the slower builds to move every object too.
 MODEL_EACH_SECONDS = {"debug": 4, "asan": 8, "tsan": 12}
@@ -155,6 +160,24 @@ def clients_beside():
     """Their counts beside those of both memcacheds."""
     for release in ("debian", "newest"):
         clients("release", "--beside", release)
+
+
+def commit_seed():
+    """A number that the commit gives, or None where none is known; far from the fixed seeds."""
+    code, output = run(["git", "rev-parse", "HEAD"], 60)
+    return int(output[:7], 16) + 1000000 if code == 0 else None
+
+
+def sched():
+    name = "the engine under a seeded scheduler"
+    if is_missing(name, "sched"):
+        return
+    say(f"-- {name}")
+    Program(name, SCHED_SECONDS).run(["build/sched/sched", "1", str(SCHED_SEEDS)])
+    seed = commit_seed()
+    if seed is not None:
+        Program(f"{name}, seeds of the commit", SCHED_SECONDS, {"SCHED_SECONDS": str(SCHED_MORE_SECONDS)}).run(
+            ["build/sched/sched", str(seed), "1000"])
 
 
 def model(variant):
