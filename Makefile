@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Flashield's build. "make help" lists the targets.
 #
-#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); coverage; fuzz with CC=clang
+#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); coverage; sched; fuzz with CC=clang
 #   CC=clang                          another compiler (kept apart from gcc's objects); CXX follows it
 #   EMULATOR=qemu-aarch64-static      runs what CC=aarch64-linux-gnu-gcc has built, on a machine of another kind
 #   WERROR=1                          warnings are errors
@@ -21,8 +21,8 @@ ifeq ($(origin CXX),default)
 CXX := $(subst clang,clang++,$(patsubst %cc,%c++,$(subst gcc,g++,$(CC))))
 endif
 
-ifeq ($(filter $(VARIANT),release debug asan tsan coverage fuzz),)
-$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan, coverage, fuzz)
+ifeq ($(filter $(VARIANT),release debug asan tsan coverage sched fuzz),)
+$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan, coverage, sched, fuzz)
 endif
 
 compiler := $(notdir $(firstword $(CC)))
@@ -47,12 +47,16 @@ cflags_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread \
 	-DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
 # Threads may lose each other's counts, but a line that ran is never counted as 0.
 cflags_coverage := -O0 -g --coverage -DFS_DEBUG -DFS_FAULTS
+# As for the thread sanitizer, which is not linked: tests/sched has the functions that the compiler then calls. Its name is
+# taken away, so that the code is the product's.
+cflags_sched := -O1 -g -fno-omit-frame-pointer -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -U__SANITIZE_THREAD__ \
+	-DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
 cflags_fuzz := $(cflags_asan) -fsanitize=fuzzer-no-link
 ldflags_asan := -fsanitize=address,undefined
 ldflags_tsan := -fsanitize=thread
 ldflags_coverage := --coverage
 ldflags_fuzz := $(ldflags_asan)
-malloc_lib := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
+malloc_lib := $(if $(filter asan tsan sched fuzz,$(VARIANT)),,-ljemalloc)
 
 all_cppflags := -I. -D_GNU_SOURCE $(CPPFLAGS)
 # Without contraction a score or a model is the same number on every machine, whether it has a fused multiply-add or not.
@@ -85,6 +89,7 @@ objects = $(patsubst %.c,$(O)/%.o,$(call sources,$(1))) $(patsubst %.cc,$(O)/%.o
 engine_objs := $(call objects,$(engine_dirs))
 server_objs := $(call objects,$(server_dirs))
 model_objs := $(call objects,tests/model)
+sched_objs := $(call objects,tests/sched)
 stale_objs := $(call objects,tests/stale) $(O)/tests/model/wire.o
 ketama_objs := $(call objects,tests/nodes)
 unit_all_srcs := $(sort $(shell find tests/unit -name '*.c'))
@@ -94,7 +99,7 @@ fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
 fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common slowdrive $(tool_dirs)) \
-	tests/model tests/stale tests/nodes tests/fuzz) $(unit_all_srcs))
+	tests/model tests/stale tests/sched tests/nodes tests/fuzz) $(unit_all_srcs))
 all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
@@ -111,7 +116,7 @@ ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test test-all check release syntax unit unit-build list-unit-tests coverage fuzz fuzz-build fuzz-keep asan tsan mutants soak clean deps deps-test model stale nodes reference format sample-config FORCE
+.PHONY: all help run bench test test-all check release syntax unit unit-build list-unit-tests coverage fuzz fuzz-build fuzz-keep asan tsan mutants sched soak clean deps deps-test model stale nodes reference format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -194,6 +199,10 @@ tsan: ## unit tests under the thread sanitizer
 mutants: ## puts seeded faults into a copy of the tree, and sees that a test finds each: NAMES="a b" JOBS=1 (tests/mutants/README.md)
 	@$(MAKE) --no-print-directory deps-test
 	@/usr/bin/python3 tests/mutants/run.py $(if $(JOBS),--jobs $(JOBS)) $(NAMES)
+
+sched: ## lets the engine run under a seeded scheduler: SEED=7, or FIRST=1 COUNT=200 SECONDS=60 of CPU (tests/sched/README.md)
+	+@$(MAKE) --no-print-directory VARIANT=sched $(BUILD)/sched/sched
+	@$(if $(SECONDS),SCHED_SECONDS=$(SECONDS)) $(BUILD)/sched/sched $(if $(SEED),$(SEED),$(or $(FIRST),1) $(or $(COUNT),200))
 
 syntax: $(patsubst %.c,$(O)/%.syntax,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-cc,$(all_srcs_cxx)) ## has the compiler look at every source, and write nothing
 
@@ -321,6 +330,19 @@ $(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
 
 $(stale): $(stale_objs) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(engine_libs))
+
+# What the engine calls of libc, and the scheduler answers (tests/sched/wraps.c).
+sched_wraps := pthread_create pthread_join pthread_self pthread_setname_np pthread_once setpriority \
+	pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
+	pthread_cond_init pthread_cond_destroy pthread_cond_signal pthread_cond_broadcast pthread_cond_wait pthread_cond_timedwait \
+	clock_gettime nanosleep usleep sched_yield getrandom eventfd eventfd_read eventfd_write timerfd_create timerfd_settime \
+	poll read write close raise abort
+
+$(O)/tests/sched/%.o: private all_cflags += -fno-sanitize=thread
+$(B)/sched: private all_ldflags += -fno-sanitize=thread
+
+$(B)/sched: $(sched_objs) $(O)/build_info.o $(lib_engine)
+	$(call show,LD,$@)$(call link,$(patsubst %,-Wl$(comma)--wrap=%,$(sched_wraps)) $(engine_libs))
 
 # A client of several nodes in the hands of libmemcached: no line of ours beside its own.
 $(ketama): $(ketama_objs)

@@ -1134,3 +1134,53 @@ mutant("memory-keeper-spins", "A keeper that finds nothing to evict looks again 
 mutant("memory-too-little-starts", "A -m that leaves nothing for objects starts all the same.",
        "asan server/store/test_store",
        ("server/store/store.c", "memory_suffices(store, config->memory_bytes) ? ", "true ? "))
+
+# ---- found by nothing once -----------------------------------------------------------------------
+
+mutant("plan-ignores-a-floor", "A plan takes what an application's floor in memory needs, as what it has taken is still in the account.",
+       "asan server/store/dram/test_limits",
+       ("server/store/dram/limits.c", "limited_needs(app, cost + (uint64_t)app->planned_cost)", "limited_needs(app, cost)"))
+
+mutant("deleted-counts-on-flash", "What an application has deleted counts as being on flash until its segment is reclaimed.",
+       "asan server/store/cleaner/test_flash_limits",
+       ("server/store/cleaner/flash_limits.c", "left = left < objects ? left : objects;", "left = objects;"))
+
+mutant("kept-never-written", "What reclaims took back counts for a floor after it was written again.",
+       "asan server/store/cleaner/test_flash_limits",
+       ("server/store/dram/limits.c", "app->flash_kept -= app->flash_kept < bytes ? app->flash_kept : bytes;", "(void)bytes;"))
+
+mutant("kept-never-forgotten", "What reclaims took back, and was evicted, counts for a floor for ever.",
+       "asan server/store/cleaner/test_flash_limits",
+       ("server/store/cleaner/flash_limits.c", "limits_number(limits, n)->flash_kept / FORGET_PART;", "0;"))
+
+mutant("attach-any-epoch", "A region is attached whichever run of its flash has left it.",
+       "asan server/store/state/test_attach_cold",
+       ("server/store/state/attach.c", "(id == info->region_id && atomic_load(&kept->epoch) == info->attach_epoch)",
+        "(id == info->region_id)"))
+
+mutant("attach-any-sealed-epoch", "A region that was sealed for a move is attached to whichever run of its flash.",
+       "asan server/store/state/test_attach_cold",
+       ("server/store/state/attach.c", "(next_id == info->region_id && atomic_load(&kept->next_epoch) == info->attach_epoch)",
+        "(next_id == info->region_id)"))
+
+mutant("reclaim-tells-no-end", "A stay that ends with its segment is not counted.",
+       "asan server/store/cleaner/test_reclaim",
+       ("server/store/cleaner/reclaim.c",
+        "\t\t\tclf_note_evicted(store->classifier, walk->hash, NULL, clk_now_ms(store->clock));\n", ""))
+
+mutant("pauses-while-kills-wait", "The cleaner makes pauses although a crowded table of kills costs other keys' objects.",
+       "asan server/store/cleaner/test_bins",
+       ("server/store/cleaner/pace.c", "return left_ms <= wanted || pace_has_kills_waiting(store)", "return left_ms <= wanted"))
+
+mutant("rescue-not-declined", "A rescue that finds no room is tried again at each step.",
+       "asan server/store/cleaner/test_rescue",
+       ("server/store/cleaner/rescue.c", "\tseg_rescue_decline(store->segments, segment);\n", ""))
+
+mutant("incr-stays-candidate", "A number that is changed in place stays a candidate for flash.",
+       "asan server/store/request/test_apply_number",
+       ("server/store/request/apply_number.c", "\tcandidate_clear(action->store, action->stripe, item);\n", ""))
+
+mutant("move-cancelled-while-leaving", "A move is cancelled although the flash has moved.",
+       "asan server/store/cleaner/test_move",
+       ("server/store/cleaner/move.c", "atomic_load(&mover->busy) && mover->told.state != STORE_MOVE_LEAVING;",
+        "atomic_load(&mover->busy);"))

@@ -2,6 +2,7 @@
 """Fixtures of the protocol tests: daemons of their own, on free ports, ended by their pid.
 
     FLASHIELD_BIN   the daemon under test (build/flashield)
+    FLASHIELD_FAULTS_BIN one with fault points, for tests that drive it (build/debug/flashield); not needed if the other has some
     FLASHIELD_FLAGS options that every one of them gets (test_seccomp.py's)
     MEMCACHED_BIN   what it is compared with (memcached; its tests are skipped where it is missing)
 
@@ -17,7 +18,8 @@ import pytest
 
 from helpers import SEGMENT, Daemon, Placer, as_memcached, is_frugal, judged, memcached_command
 
-FLASH = ["--flash-size", "32m", "--segment-size", str(SEGMENT), "--admission", "all", "-m", "4", "-t", "2"]
+# A read that a busy machine holds up is no miss.
+FLASH = ["--flash-read-timeout", "2m", "--flash-size", "32m", "--segment-size", str(SEGMENT), "--admission", "all", "-m", "4", "-t", "2"]
 
 
 def pytest_addoption(parser):
@@ -60,7 +62,7 @@ def dram_daemon(tmp_path_factory):
 def flash_daemon(tmp_path_factory):
     """A daemon with little memory and a small flash file, so that objects move."""
     path = tmp_path_factory.mktemp("flash") / "flash"
-    with Daemon(["--flash-path", str(path), *FLASH]) as daemon:
+    with Daemon(["--flash-path", str(path), *FLASH], driven=True) as daemon:
         yield daemon
 
 

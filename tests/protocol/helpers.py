@@ -13,7 +13,10 @@ import subprocess
 import tempfile
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLACED_AT_ONCE = 200
 PATIENCE = 120.0  # seconds; a bound for what hangs, as sanitizer builds on a busy machine are slow
 
 
@@ -70,11 +73,16 @@ def is_frugal():
 
 
 @functools.cache
-def has_faults():
+def has_faults(command=None):
     """Only where there are fault points, a name that isn't one is an error."""
-    done = subprocess.run([flashield_command(), "-u", "nobody", "-s", "/nonexistent/socket"], capture_output=True, check=False,
+    done = subprocess.run([command or flashield_command(), "-u", "nobody", "-s", "/nonexistent/socket"], capture_output=True, check=False,
                           env=dict(os.environ, FLASHIELD_FAULTS="no_such_point=always"), timeout=PATIENCE)
     return done.returncode == 64
+
+
+def driven_command():
+    """A daemon with fault points, which a test can drive: the one under test if it has some."""
+    return flashield_command() if has_faults() else os.environ.get("FLASHIELD_FAULTS_BIN", str(ROOT / "build" / "debug" / "flashield"))
 
 
 @functools.cache
@@ -110,6 +118,18 @@ def until(condition, what, patience=PATIENCE):
             return result
         in_time(time.monotonic() < end, f"waited {patience} s for: {what}")
         time.sleep(0.01)
+
+
+class Countdown:
+    """Of times to live that a test sets from its beginning on: what may be left of them now, however long the test was held up."""
+
+    def __init__(self):
+        self.began = time.monotonic()
+
+    def words(self, seconds):
+        """"t" and the seconds that may be left of so many."""
+        passed = int(time.monotonic() - self.began) + 1
+        return {b"t%d" % left for left in range(max(seconds - passed, 0), seconds + 1)}
 
 
 def await_counts(client):
@@ -156,10 +176,12 @@ def free_port():
 
 
 class Daemon:
-    """A process that serves on 127.0.0.1; `with` starts and stops it."""
+    """A process that serves on 127.0.0.1; `with` starts and stops it. One that is driven has fault points, and a socket by which a
+    test places objects on flash, lets cleaner and keeper come to rest, and moves the clock (server/drive.h)."""
 
-    def __init__(self, options, program=None, port=None, listen=True, stderr=None, environment=None):
-        self.program = program or flashield_command()
+    def __init__(self, options, program=None, port=None, listen=True, stderr=None, environment=None, driven=False):
+        self.program = program or (driven_command() if driven else flashield_command())
+        self.driven = tempfile.TemporaryDirectory() if driven else None
         self.options = options
         self.port = port
         self.listen = listen
@@ -180,6 +202,10 @@ class Daemon:
 
     def start(self):
         chosen, self.port = not self.port, self.port or free_port()
+        if self.driven:
+            if not os.path.exists(self.program):
+                pytest.skip(f"{self.program} is not built")
+            self.environment = dict(self.environment or os.environ, FLASHIELD_DRIVE=self.drive_path())
         self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stderr=self.stderr,
                                         env=self.environment)
         if self.listen:
@@ -227,7 +253,28 @@ class Daemon:
         assert self.stop() == 0, "not a clean end (sanitizers tell here too)"
 
     def client(self):
-        return Client(self.port)
+        return Client(self.port, daemon=self)
+
+    def drive_path(self):
+        return os.path.join(self.driven.name, "drive")
+
+    def drive(self, line, answer):
+        with Client(0, self.drive_path()) as client:
+            assert client.ask(line + b"\n") == answer + b"\n"
+
+    def place(self, keys):
+        """Puts the objects of these keys, which are in DRAM, on flash."""
+        for first in range(0, len(keys), PLACED_AT_ONCE):
+            some = keys[first:first + PLACED_AT_ONCE]
+            self.drive(b"place " + b" ".join(some), b"PLACED %d" % len(some))
+
+    def rest(self):
+        """Waits until cleaner and keeper have nothing to do."""
+        self.drive(b"rest", b"RESTS")
+
+    def clock(self, word):
+        """Lets the clock "stand" or "go", or moves it forward by so many milliseconds."""
+        self.drive(b"clock %s" % str(word).encode(), b"OK")
 
     def resident_bytes(self):
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
@@ -243,7 +290,8 @@ class Daemon:
 class Client:
     """A raw socket with a buffered reader."""
 
-    def __init__(self, port, path=None):
+    def __init__(self, port, path=None, daemon=None):
+        self.daemon = daemon
         if path:
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(PATIENCE)
@@ -401,6 +449,11 @@ def on_flash(client, key):
 
 def put_on_flash(client, prefix, exptime=0):
     """The key of an object that lies on flash, with the value "old"."""
+    if client.daemon and client.daemon.driven:
+        key = b"%s-%d" % (prefix, next(serial))
+        assert client.set(key, b"old", exptime=exptime) == b"STORED\r\n"
+        client.daemon.place([key])
+        return key
     for turn in range(20):
         names = [b"%s-%d-%d" % (prefix, turn, n) for n in range(30)]
         for name in names:
@@ -437,6 +490,10 @@ class Placer:
     def put_many(self, kind, count):
         """Keys of so many objects of this kind. Who waits for the last may lose the first to an
         eviction: such a one is replaced."""
+        if self.where == "flash" and self.daemon.driven:
+            keys = [kind.store(self.client) for _ in range(count)]
+            self.daemon.place(keys)
+            return keys
         keys = []
         for _ in range(20):
             keys += [self.put(kind) for _ in range(count - len(keys))]
@@ -449,6 +506,8 @@ class Placer:
         """The key of a new object of this kind, lying where it should."""
         if self.where == "dram":
             return kind.store(self.client)
+        if self.daemon.driven:
+            return self.put_many(kind, 1)[0]
         for _ in range(20):
             key = self.find(kind)
             if key:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SIGHUP: options, users and certificates are read again while the daemon serves."""
+import itertools
 import os
 import pathlib
 import re
@@ -181,21 +182,30 @@ def test_without_a_file(start, open_folder):
 
 
 def test_under_load(reloaded):
-    """Values change while objects are set, read and moved to flash; no answer is wrong."""
-    stop, wrong = threading.Event(), []
+    """Values change while objects are set, read and moved to flash. A get may miss; else it has what was set last."""
+    stop, wrong, hits = threading.Event(), [], {b"a": 0, b"b": 0}
 
     def work(name):
+        latest = {}
         with reloaded.daemon.client() as client:
-            value, number = name * 300, 0
-            while not stop.is_set():
-                key = b"%s-%d" % (name, number % 5000)
-                client.set(key, value)
-                found = client.get(b"%s-%d" % (name, (number * 7) % 5000))
-                if found and found[0][2] != value:
-                    wrong.append(found[0][0])
-                number += 1
+            for number in itertools.count():
+                key, other = b"%s-%d" % (name, number % 5000), b"%s-%d" % (name, number * 7 % 5000)
+                latest[key] = b"%d " % number + name * 300
+                if client.set(key, latest[key]) != b"STORED\r\n":
+                    wrong.append(("set", key))
+                found = client.get(other)
+                if found and found[0][2] != latest.get(other):
+                    wrong.append((other, found[0][2][:20], latest.get(other, b"")[:20]))
+                hits[name] += len(found)
+                if number % 7 == 0:  # what lay on flash must not come back
+                    client.ask(b"delete %s\r\n" % other)
+                    if client.get(other):
+                        wrong.append(("deleted", other))
+                    latest.pop(other, None)
+                if stop.is_set():
+                    return
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in (b"a", b"b")]
+    threads = [threading.Thread(target=work, args=(name,)) for name in hits]
     for thread in threads:
         thread.start()
     try:
@@ -204,6 +214,10 @@ def test_under_load(reloaded):
                            hot_fraction=str(turn / 12), flash_write_limit=("0", "100m")[turn % 2],
                            flash_read_timeout=f"{500 + turn}ms")
             reloaded.reload("hot-fraction")
+            assert float(reloaded.settings()["hot_fraction"]) == pytest.approx(turn / 12, abs=0.001)
+            assert threads[0].is_alive() and threads[1].is_alive()
+        with reloaded.daemon.client() as client:
+            until(lambda: all(hits.values()) and client.count("flash_hits"), "hits in memory and on flash")
     finally:
         stop.set()
         for thread in threads:

@@ -51,18 +51,22 @@ static void without_memory_there_is_no_index(void **state)
 	struct frugal *frugal;
 
 	(void)state;
+	if (!HAVE_FAULTS)
+		skip();
 	assert_int_equal(region_create(&region, most), FS_OK);
-	for (unsigned n = 0; n < 20; n++) {
+	/* The index itself, four arrays with a value for each segment, the prefilter, and two views. */
+	for (unsigned n = 0; n < 8; n++) {
 		fault_arm(FAULT_memory_alloc, FAULT_AFTER, n);
-		if (frugal_create(&frugal, &config, region) == FS_OK) {
-			frugal_destroy(frugal);
-			break;
-		}
+		assert_int_equal(frugal_create(&frugal, &config, region), FS_ENOMEM);
 		assert_null(frugal);
+		fault_disarm_all();
 		/* What was committed is given back with the region's area. */
 		region_decommit(region, REGION_FRUGAL);
 	}
+	fault_arm(FAULT_memory_alloc, FAULT_AFTER, 8);
+	assert_int_equal(frugal_create(&frugal, &config, region), FS_OK);
 	fault_disarm_all();
+	frugal_destroy(frugal);
 	region_destroy(region);
 }
 

@@ -345,6 +345,34 @@ static void delete_until_crowded(struct harness *h)
 	assert_true(frugal_is_crowded(h->store->frugal));
 }
 
+/* Its scheduling tells whether a segment's cycle begins without pauses. */
+static bool begins_hurried(struct harness *h)
+{
+	struct cleaner *cleaner = h->store->cleaner;
+	bool hurried;
+
+	cleaner->background.threaded = true; /* or nothing is scheduled */
+	cleaner->pace.hurried = false;
+	pace_begin(h->store);
+	hurried = cleaner->pace.hurried;
+	cleaner->background.threaded = false;
+	return hurried;
+}
+
+/* However much memory is free: until the kills are taken, further ones cost other keys' objects. */
+static void while_kills_wait_the_cleaner_makes_no_pauses(void **state)
+{
+	struct harness *h = *state;
+
+	h->store->cleaner->pace.demand = 0;
+	assert_false(pace_hurry(h->store));
+	assert_false(begins_hurried(h));
+	delete_until_crowded(h);
+	h->store->cleaner->pace.demand = 0;
+	assert_true(pace_hurry(h->store));
+	assert_true(begins_hurried(h));
+}
+
 /* Clients delete, and set little: kills are listed in memory, of which -m gives the index a half. */
 static void kills_without_memory_cost_the_oldest_segments(void **state)
 {
@@ -429,6 +457,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_copy_that_relieves_a_kept_object_has_no_record, setup_frugal,
 						teardown),
 		cmocka_unit_test_setup_teardown(kills_without_memory_cost_the_oldest_segments, setup_frugal, teardown),
+		cmocka_unit_test_setup_teardown(while_kills_wait_the_cleaner_makes_no_pauses, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(a_table_of_kills_that_fills_up_is_taken_over, setup_frugal, teardown),
 		cmocka_unit_test_setup_teardown(a_table_of_kills_that_fills_up_lets_the_cleaner_hurry, setup_frugal,
 						teardown),

@@ -157,6 +157,7 @@ static void a_read_over_the_switch_is_right(void **state)
 	for (unsigned steps = 0; steps < 10; steps++)
 		store_clean_step(h->store);
 	assert_int_equal(status_of(h).state, STORE_MOVE_LEAVING);
+	assert_int_equal(store_move_cancel(h->store), FS_ENOTFOUND); /* nobody can, behind the switch */
 	set(h, "key", "new");
 	assert_string_equal(finish(h, &flight).value, "old"); /* it began before the change */
 	assert_value(h, "key", "new");

@@ -515,6 +515,22 @@ static void long_values_that_go_are_not_read(void **state)
 	assert_int_equal(where(h, keys[one]), DRAM);
 }
 
+/* A rule that counts stays is told of those that end on flash, as of those in memory. */
+static void a_stay_that_ends_on_flash_counts_for_the_next_one(void **state)
+{
+	struct harness *h = *state;
+
+	harness_open(h);
+	uint32_t segment = put_in_oldest(h, "key", "value");
+	clf_set_admission(h->store->classifier, CLF_ADMIT_SECOND_HIT);
+	assert_true(reclaim_segment(h->store, segment));
+	assert_int_equal(where(h, "key"), NOWHERE);
+	set(h, "key", "value");
+	assert_true(features_of(h, "key").past > 0);
+	set(h, "another", "value");
+	assert_int_equal(features_of(h, "another").past, 0);
+}
+
 /* ---- under a rule that asks at eviction ------------------------------------------------------- */
 
 /* Records of the key and of fillers are about as long; nothing counts for a filler. So this lies between them. */
@@ -671,6 +687,7 @@ int main(void)
 		TEST(a_broken_value_does_not_come_back),
 		TEST(a_copy_stays_one_when_its_record_is_broken),
 		TEST(long_values_that_go_are_not_read),
+		TEST(a_stay_that_ends_on_flash_counts_for_the_next_one),
 		TEST(what_is_worth_it_stays_with_its_count_as_its_past),
 		TEST(a_hit_on_flash_counts_in_the_next_worth),
 		TEST(what_is_not_worth_it_goes_although_it_was_read),

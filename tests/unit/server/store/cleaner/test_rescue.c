@@ -2,6 +2,7 @@
 /* A failing segment gets another home while commands run: no value is wrong or old, before, meanwhile, and over a kill. */
 #include <unistd.h>
 
+#include "segments/rescue.h"
 #include "segments/segments_internal.h"
 #include "server/store/state/restart.h"
 #include "tests/unit/server/store/harness.h"
@@ -178,6 +179,7 @@ static void on_a_full_flash_the_oldest_segment_makes_room(void **state)
 static void with_all_kept_a_full_flash_makes_no_room(void **state)
 {
 	struct harness *h = *state;
+	uint32_t segment;
 
 	h->config.region_dir = NULL;
 	h->config.evict = false;
@@ -192,6 +194,14 @@ static void with_all_kept_a_full_flash_makes_no_room(void **state)
 		store_clean_step(h->store);
 	assert_int_equal(status_of(h).bad, 0);
 	assert_value(h, "object-2", "object-2");
+	/* It is not tried again before another read fails, however much time passes. */
+	for (unsigned minutes = 0; minutes < 3; minutes++) {
+		assert_int_equal(seg_rescue_find(h->store->segments, &segment), FS_ENOTFOUND);
+		seconds_pass(h, 61);
+	}
+	health_read_error(h->store->segments, segment_of(h, "object-2"), 5);
+	assert_int_equal(seg_rescue_find(h->store->segments, &segment), FS_OK);
+	assert_int_equal(segment, segment_of(h, "object-2"));
 }
 
 /* ---- kills -------------------------------------------------------------------------------------- */

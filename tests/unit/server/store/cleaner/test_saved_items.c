@@ -285,9 +285,20 @@ static void each_start_has_word_and_text(void **state)
 {
 	(void)state;
 	for (int start = 0; start <= SAVED_START_NO_MEMORY; start++) {
-		assert_non_null(saved_start_word((enum saved_start)start));
-		assert_non_null(saved_start_text((enum saved_start)start));
+		const char *word = saved_start_word((enum saved_start)start);
+		const char *text = saved_start_text((enum saved_start)start);
+
+		/* A word is the value of a label, so it has no space; a text says first whether the start was warm. */
+		assert_true(strlen(word) > 0 && strspn(word, "abcdefghijklmnopqrstuvwxyz_") == strlen(word));
+		assert_int_equal(strcmp(text, "warm") == 0, start == SAVED_START_WARM);
+		assert_int_equal(strncmp(text, "cold: ", 6) == 0, start != SAVED_START_WARM);
+		for (int other = 0; other < start; other++) {
+			assert_string_not_equal(word, saved_start_word((enum saved_start)other));
+			assert_string_not_equal(text, saved_start_text((enum saved_start)other));
+		}
 	}
+	assert_string_equal(saved_start_word(SAVED_START_NO_MEMORY), "memory");
+	assert_string_equal(saved_start_word(SAVED_START_DOWNTIME), "downtime");
 }
 
 #define WITH_FLASH(test) cmocka_unit_test_setup_teardown(test, setup_folder, teardown_folder)

@@ -439,6 +439,25 @@ static void what_a_floor_needs_stays_in_memory(void **state)
 	assert_true(store_dram_items(h->store) < 800);
 }
 
+/* What a plan has taken already is still in the account. */
+static void a_plan_leaves_what_a_floor_needs(void **state)
+{
+	struct harness *h = *state;
+	uint64_t all;
+
+	open_with(h, "shop:dram=110k-");
+	for (unsigned n = 0; n < 400; n++)
+		store_of(h, "shop", n, 300);
+	all = limited(h, "shop").dram_bytes;
+	assert_true(all > KIB(130));
+	for (unsigned n = 0; n < 3; n++) {
+		assert_true(write_one(h));
+		assert_true(limited(h, "shop").dram_bytes >= KIB(110));
+	}
+	assert_in_range(limited(h, "shop").dram_bytes, KIB(110),
+			KIB(112)); /* the rest is for flash, like others' objects */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -459,6 +478,7 @@ int main(void)
 		TEST(nothing_goes_to_flash_with_a_limit_of_zero),
 		TEST(a_plan_takes_what_the_bucket_has),
 		TEST(what_a_floor_needs_stays_in_memory),
+		TEST(a_plan_leaves_what_a_floor_needs),
 	};
 
 	return cmocka_run_group_tests_name("store: limits of applications", tests, NULL, NULL);

@@ -145,6 +145,30 @@ static void a_counted_object_keeps_the_count_of_its_accesses(void **state)
 	}
 }
 
+/* Under a model no score is asked for at a write, so what was a candidate before it has to prove itself again. */
+static void a_counted_object_is_no_candidate_any_more(void **state)
+{
+	static const char *const values[] = { "10", "99" }; /* one is changed in place, one replaced */
+	struct harness *h = *state;
+
+	h->config.admission = CLF_ADMIT_SVM;
+	harness_open(h);
+	for (unsigned i = 0; i < 2; i++) {
+		set(h, "key", values[i]);
+		uint64_t hash = store_hash(h->store, "key", 3);
+		struct stripe *stripe = store_stripe(h->store, hash);
+
+		lock_acquire(&stripe->lock);
+		candidate_set(h->store, stripe, item_in_dram(h, "key"));
+		lock_release(&stripe->lock);
+		assert_int_equal(h->store->candidate_count, 1);
+		assert_int_equal(run_number(h, STORE_INCR, "key", 1).result, STORE_HIT);
+		assert_false(item_in_dram(h, "key")->state & ITEM_CANDIDATE);
+		assert_int_equal(h->store->candidate_count, 0);
+		assert_int_equal(candidate_total(h->store), 0);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -155,6 +179,7 @@ int main(void)
 		TEST(incr_and_decr_make_a_number_with_its_initial_value),
 		TEST(a_number_that_is_being_sent_keeps_its_marks_too),
 		TEST(a_counted_object_keeps_the_count_of_its_accesses),
+		TEST(a_counted_object_is_no_candidate_any_more),
 	};
 
 	return cmocka_run_group_tests_name("store: numbers", tests, NULL, NULL);

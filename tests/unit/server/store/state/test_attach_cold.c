@@ -40,6 +40,47 @@ static void pairings_that_do_not_fit_start_cold(void **state)
 	harness_close(h);
 }
 
+static void left_by_the_run_before(struct harness *h)
+{
+	open_and_fill(h);
+	atomic_fetch_sub(&h->store->kept->epoch, 1);
+}
+
+/* The pair of id and epoch that the region gets before a flash moves. */
+static void seal(struct harness *h, uint64_t more)
+{
+	struct kept *kept;
+
+	open_and_fill(h);
+	kept = h->store->kept;
+	atomic_store(&kept->next_epoch, atomic_load(&kept->epoch) + more);
+	atomic_store(&kept->next_id, atomic_load(&kept->id));
+	atomic_store(&kept->id, atomic_load(&kept->id) ^ 1);
+}
+
+static void sealed_for_this_epoch(struct harness *h)
+{
+	seal(h, 0);
+}
+
+static void sealed_for_another_epoch(struct harness *h)
+{
+	seal(h, 1);
+}
+
+static void a_region_of_another_epoch_starts_cold(void **state)
+{
+	struct harness *h = *state;
+
+	run_in_killed_child(h, left_by_the_run_before);
+	assert_cold(h, REGION_OTHER_RUN);
+	run_in_killed_child(h, sealed_for_another_epoch);
+	assert_cold(h, REGION_OTHER_RUN);
+	run_in_killed_child(h, sealed_for_this_epoch);
+	assert_start(h, ATTACHED);
+	assert_filled(h);
+}
+
 static void with_no_downtime_allowed_nothing_is_kept(void **state)
 {
 	struct harness *h = *state;
@@ -243,6 +284,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ATTACH_TEST(pairings_that_do_not_fit_start_cold),
+		ATTACH_TEST(a_region_of_another_epoch_starts_cold),
 		ATTACH_TEST(with_no_downtime_allowed_nothing_is_kept),
 		ATTACH_TEST(a_run_without_the_region_makes_it_worthless),
 		ATTACH_TEST(an_older_region_or_a_copy_starts_cold),
