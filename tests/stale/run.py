@@ -51,6 +51,11 @@ JOURNAL = Instant("killed_in_journal", 200)
 REBUILD = Instant("killed_in_rebuild", 20, after="KILL", over="rebuild_segments")
 
 
+# What these are for is reached in their time only if all objects may go to flash. All others have the default policy.
+ADMIT_ALL = set("""clean promote-sketch journal journal-region moves-journal instants-faults instants-journal frugal-faults
+    frugal-instants chain-faults chain-moves chain-instants""".split())
+
+
 def config(name, text, ends="TERM", daemon="", faults="", worker="", require=MOVING, region=False, needs=None, m=2,
            flash="4m", segment="128k", steady=True, measured=True, moves=False, instants=(), stale=False):
     """faults: of "5-300" each daemon gets a number. ends: the signals that end the daemon, in turn. region: with --region-dir,
@@ -58,7 +63,8 @@ def config(name, text, ends="TERM", daemon="", faults="", worker="", require=MOV
     steady: no fault of the device is armed, so that starts are warm as they should be. measured: and nothing else takes flash
     objects away, so that they are the same before and after. moves: in each life the flash moves to another file. instants: where
     daemons kill themselves; the signals end those that come between. stale: a violation must be found."""
-    return dict(name=name, text=text, ends=ends.split(), daemon=daemon.split(), faults=faults, worker=worker.split(),
+    admission = ["--admission", "all"] if name in ADMIT_ALL else []
+    return dict(name=name, text=text, ends=ends.split(), daemon=daemon.split() + admission, faults=faults, worker=worker.split(),
                 require=require.split(","), region=region, needs=needs, m=m, flash=flash, segment=segment,
                 steady=steady, measured=measured and steady, moves=moves, instants=instants, stale=stale)
 
