@@ -336,7 +336,7 @@ sched_wraps := pthread_create pthread_join pthread_self pthread_setname_np pthre
 	pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
 	pthread_cond_init pthread_cond_destroy pthread_cond_signal pthread_cond_broadcast pthread_cond_wait pthread_cond_timedwait \
 	clock_gettime nanosleep usleep sched_yield getrandom eventfd eventfd_read eventfd_write timerfd_create timerfd_settime \
-	poll read write close raise abort
+	poll read write pwrite close fsync fdatasync raise abort
 
 $(O)/tests/sched/%.o: private all_cflags += -fno-sanitize=thread
 $(B)/sched: private all_ldflags += -fno-sanitize=thread

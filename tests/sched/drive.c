@@ -177,6 +177,18 @@ static uint64_t latency(struct drive *drive)
 	return ns;
 }
 
+/* Nothing of a segment is written while somebody reads it there, and the other way round. */
+static void check_overlap(const struct request *made)
+{
+	for (const struct request *other = requests; other < requests + REQUESTS_MOST; other++)
+		if (other->used && !other->done && other->kind != FLUSH && made->offset >= the_drive->segments_from &&
+		    (other->kind == WRITE || made->kind == WRITE) && other->offset < made->offset + made->bytes &&
+		    made->offset < other->offset + other->bytes)
+			finding("the drive is asked to %s at %llu what is being %s",
+				made->kind == WRITE ? "write" : "read", (unsigned long long)made->offset,
+				other->kind == WRITE ? "written" : "read");
+}
+
 static struct request *begin(struct request made)
 {
 	struct request *request = requests;
@@ -184,6 +196,8 @@ static struct request *begin(struct request made)
 	while (request->used)
 		if (++request == requests + REQUESTS_MOST)
 			finding("the drive has too many requests");
+	if (made.kind != FLUSH)
+		check_overlap(&made);
 	*request = made;
 	request->used = true;
 	request->writes = the_drive->writes;

@@ -169,6 +169,7 @@ static void get_well(struct world *world, struct store *store)
 {
 	fault_disarm_all();
 	drive_heal(&world->drive);
+	world->files.armed = false;
 	fibers_calm();
 	clients_begin(world, store, world->seed ^ 0xca1, CALM_COMMANDS);
 	clients_join();
@@ -196,6 +197,7 @@ void life_live(struct world *world)
 	wraps_begin(&(struct wraps_options){
 		.seed = fibers.seed + 1, .boot_ns = world->boot_ns, .spurious = world->spurious });
 	fibers_begin(&fibers);
+	files_begin(&world->files);
 	if (plan->end != LIFE_STOP)
 		fiber_call_at_point(plan->end_point, plan->end == LIFE_KILL ? life_killed : lose_power);
 	setenv("FLASHIELD_FAULTS", plan->faults, 1);
@@ -207,6 +209,7 @@ void life_live(struct world *world)
 		finding("the store does not start");
 	store_serves(store);
 	drive_arm(&world->drive);
+	world->files.armed = true;
 	note_start(world, store);
 	clients_begin(world, store, fibers.seed, plan->commands);
 	clients_join();

@@ -113,6 +113,9 @@ static void choose_drive(struct world *world, struct rng *rng)
 	struct drive_options *options = &world->drive.options;
 
 	rng_init(&world->drive.rng, rng_next(rng));
+	rng_init(&world->files.rng, rng_next(rng));
+	world->files.latency_ns = 10000u << rng_below(rng, 9);
+	world->files.fails = one_in(rng, 8) ? up_to(rng, 20000) : 0;
 	options->latency_ns = 10000u << rng_below(rng, 8);
 	options->tail = up_to(rng, 20000);
 	options->again = one_in(rng, 2) ? 0 : up_to(rng, 100000);
