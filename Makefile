@@ -196,9 +196,9 @@ asan: ## unit tests under the address and undefined-behaviour sanitizers
 tsan: ## unit tests under the thread sanitizer
 	@$(MAKE) --no-print-directory VARIANT=tsan unit
 
-mutants: ## puts seeded faults into a copy of the tree, and sees that a test finds each: NAMES="a b" JOBS=1 (tests/mutants/README.md)
+mutants: ## puts seeded faults into a copy of the tree, and sees that a test finds each: NAMES="a b" JOBS=1; or RANDOM=200 SEED=7 (tests/mutants/README.md)
 	@$(MAKE) --no-print-directory deps-test
-	@/usr/bin/python3 tests/mutants/run.py $(if $(JOBS),--jobs $(JOBS)) $(NAMES)
+	@/usr/bin/python3 tests/mutants/$(if $(RANDOM),random_faults.py $(RANDOM) --seed $(or $(SEED),1) $(if $(FOLDER),--folder $(FOLDER)),run.py $(NAMES)) $(if $(JOBS),--jobs $(JOBS))
 
 sched: ## lets the engine run under a seeded scheduler: SEED=7, or FIRST=1 COUNT=200 SECONDS=60 of CPU (tests/sched/README.md)
 	@$(MAKE) --no-print-directory VARIANT=sched $(BUILD)/sched/sched

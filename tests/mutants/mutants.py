@@ -1184,3 +1184,139 @@ mutant("move-cancelled-while-leaving", "A move is cancelled although the flash h
        "asan server/store/cleaner/test_move",
        ("server/store/cleaner/move.c", "atomic_load(&mover->busy) && mover->told.state != STORE_MOVE_LEAVING;",
         "atomic_load(&mover->busy);"))
+
+# ---- flashindex/frugal ---------------------------------------------------------------------------
+
+mutant("frugal-kill-counted-twice", "A kill that is renewed in a later epoch is counted once more.",
+       "asan flashindex/frugal/test_kills",
+       ("flashindex/frugal/kills.c", "count_kills(frugal, is_kill(entry) ? 0 : 1);",
+        "count_kills(frugal, 1);"))
+
+mutant("frugal-close-not-kept", "A segment that is closed is open again after a kill of the process.",
+       "asan flashindex/frugal/test_restart",
+       ("flashindex/frugal/frugal.c", "\tatomic_store(&frugal->closed[segment], sequence);\n", ""))
+
+mutant("frugal-watermark-ignored", "What a full table of kills has given up is found.",
+       "asan flashindex/frugal/test_random",
+       ("flashindex/frugal/find.c", "column->sequence <= search->watermark || !column_is_open",
+        "!column_is_open"))
+
+mutant("frugal-bundle-kills-ignored", "A kill that a bundle took over hides nothing.",
+       "asan flashindex/frugal/test_random",
+       ("flashindex/frugal/find.c", "column < killed_from ? judge(search, &columns[column], out) : CELL_END",
+        "judge(search, &columns[column], out)"))
+
+mutant("frugal-next-prefilter-lacks", "A prefilter that is made beside the present one lacks the bundles that come meanwhile.",
+       "asan flashindex/frugal/test_random",
+       ("flashindex/frugal/prefilter.c", "\t\t\tif (frugal->next_prefilter)\n\t\t\t\tprefilter_add(frugal->next_prefilter",
+        "\t\t\tif (false)\n\t\t\t\tprefilter_add(frugal->next_prefilter"))
+
+# ---- server/proto --------------------------------------------------------------------------------
+
+mutant("text-key-one-longer", "The text protocol takes a key of 251 bytes.",
+       "asan server/proto/test_text_parse",
+       ("server/proto/text_parse.c", "if (words->word[0].length > TEXT_KEY_MAX)",
+        "if (words->word[0].length > TEXT_KEY_MAX + 1u)"))
+
+mutant("text-delete-any-time", "A delete takes any number behind its key.",
+       "asan server/proto/test_text_parse",
+       ("server/proto/text_parse.c", "(extra == 1 && !word_is(words, 1, \"0\", 1))", "false"))
+
+mutant("text-faulty-value-not-skipped", "The value behind a faulty storage line is taken for commands.",
+       "asan server/proto/test_text_parse",
+       ("server/proto/text_parse.c", "out->value_follows = true;\n\tout->noreply = ends",
+        "out->value_follows = false;\n\tout->noreply = ends"))
+
+mutant("meta-flag-twice", "A meta command takes a flag twice.",
+       "asan server/proto/test_meta_parse",
+       ("server/proto/meta_parse.c", "if (kind == META_NO_FLAG || meta_given(out, *word)) {",
+        "if (kind == META_NO_FLAG) {"))
+
+mutant("meta-body-not-skipped", "The body behind an ms with a wrong flag is taken for commands.",
+       "asan server/proto/test_meta_parse",
+       ("server/proto/meta_parse.c", "out->body_follows = true; /*", "out->body_follows = false; /*"))
+
+mutant("binary-key-and-extras-beyond-body", "A binary header may tell of more key and extras than its body has.",
+       "asan server/proto/test_binary_parse",
+       ("server/proto/binary_parse.c", "if (head > out->body_length)",
+        "if (out->key_length > out->body_length)"))
+
+# ---- server/net ----------------------------------------------------------------------------------
+
+mutant("loan-of-a-datagram", "A request by UDP is lent.",
+       "asan server/net/test_loan",
+       ("server/net/loan.c", "\tif (sock->transport->datagram)\n\t\treturn false;\n", ""))
+
+mutant("loan-never-reads-again", "A connection that comes back from a loan reads no more.",
+       "asan server/net/test_loan",
+       ("server/net/loan.c", "\tsock->conn.finishing = false;\n", ""))
+
+mutant("loan-untold", "A borrower isn't told that its connection ended before the loan.",
+       "asan server/net/test_loan",
+       ("server/net/loan.c", "\tloan->take(loan->context, NULL);\n\tfree_loan(loan);", "\tfree_loan(loan);"))
+
+# ---- base/metrics --------------------------------------------------------------------------------
+
+mutant("counter-reset-forgotten", "A counter goes on from before a reset.",
+       "asan base/metrics/test_counters",
+       ("base/metrics/counters.c", "return ctr_total(counter) - base;",
+        "return ctr_total(counter) + 0 * base;"))
+
+mutant("counter-of-one-thread", "What other threads counted is forgotten.",
+       "asan base/metrics/test_counters",
+       ("base/metrics/counters.c", "\t\tblock->next = head;", "\t\tblock->next = NULL;"))
+
+mutant("latency-reset-of-another", "A duration is counted from the reset of another kind on.",
+       "asan base/metrics/test_latency",
+       ("base/metrics/latency.c", "hist_subtract(out, &zero[latency]);",
+        "hist_subtract(out, &zero[(latency + 1) % LAT_COUNT]);"))
+
+mutant("metric-keeps-total", "A counter's name for Prometheus has its total twice.",
+       "asan base/metrics/test_metrics",
+       ("base/metrics/metrics.c", "\t\t\tname += 6;\n\t\t\tlength -= 6;", "\t\t\tlength -= 0;"))
+
+# ---- conf ----------------------------------------------------------------------------------------
+
+mutant("drive-size-short", "A drive's size counts a thousandth.",
+       "asan conf/test_units",
+       ("conf/units.c", "for (long power = suffix - suffixes; power >= 0; power--)",
+        "for (long power = suffix - suffixes; power > 0; power--)"))
+
+mutant("drive-years-unbounded", "A drive's warranty may last for any number of years.",
+       "asan conf/test_units",
+       ("conf/units.c", "if (years < YEARS_LEAST || years > YEARS_MOST)", "if (years < YEARS_LEAST)"))
+
+mutant("size-overflows", "A size of 2^64 is taken.",
+       "asan conf/test_units",
+       ("conf/units.c", "if (value >= 0x1p64L)", "if (value > 0x1p64L)"))
+
+mutant("size-half-a-suffix", "Of a size in MiB the last letter is left over.",
+       "asan conf/test_units",
+       ("conf/units.c", "cursor += 2;", "cursor += 1;"))
+
+# ---- server/count --------------------------------------------------------------------------------
+
+mutant("late-flash-hit-is-dram", "A late hit on flash counts as one in DRAM.",
+       "asan server/count/test_durations",
+       ("server/count/durations.c", "flash_hits ? LAT_flash_hit", "flash_hits ? LAT_dram_hit"))
+
+mutant("samples-never-age", "Old samples of contents count as much as new ones.",
+       "asan server/count/test_contents",
+       ("server/count/contents.c", "scale(&contents.part[app][tier], kept);",
+        "scale(&contents.part[app][tier], kept > 0 ? 1 : kept);"))
+
+mutant("slow-keeps-keys", "The slow log keeps keys that it was not asked to keep.",
+       "asan server/count/test_slow",
+       ("server/count/slow.c", "\t\tif (atomic_load(&slow_log.keys)) {\n\t\t\tto->key = key;",
+        "\t\tif (true) {\n\t\t\tto->key = key;"))
+
+mutant("contents-bound-above", "A value at a bound is counted above it.",
+       "asan server/count/test_contents",
+       ("server/count/contents.c", "value > bounds[bucket])", "value >= bounds[bucket])"))
+
+# ---- server/auth ---------------------------------------------------------------------------------
+
+mutant("any-password", "Whoever knows a user's name logs in.",
+       "asan server/auth/test_auth",
+       ("server/auth/auth.c", "digest_of(key, password, password_length, out->password)",
+        "digest_of(key, user, user_length, out->password)"))

@@ -30,7 +30,8 @@ sys.dont_write_bytecode = True
 from mutants import MUTANTS  # noqa: E402
 
 CPUS = os.cpu_count() or 1
-VARIANTS = ("release", "asan", "tsan")  # those in which "make test" runs the unit tests
+VARIANTS = ("release", "debug", "asan", "tsan", "sched")  # a seeded fault's test is in release, asan, tsan or sched
+PRODUCT = ("base", "classifier", "conf", "flashindex", "segments", "server")
 BUILD_SECONDS = 1200
 FIRST_SECONDS = 300  # of a test without a fault
 # With a fault a test may take so many times as long as without one, and some seconds more.
@@ -77,7 +78,7 @@ def findings():
 
 
 def variant_of(test):
-    """Of "asan server/store/test_overload" or "asan protocol test_keep_all.py::test_a"."""
+    """Of "asan server/store/test_overload", "asan protocol test_keep_all.py::test_a" or "sched 40": 40 seeds of the scheduler."""
     return test.split()[0]
 
 
@@ -85,7 +86,13 @@ def is_protocol(test):
     return test.split()[1] == "protocol"
 
 
+def is_sched(test):
+    return variant_of(test) == "sched"
+
+
 def source_of(test):
+    if is_sched(test):
+        return "tests/sched/main.c"
     if is_protocol(test):
         return "tests/protocol/" + test.split()[2].partition("::")[0]
     return f"tests/unit/{test.split()[1]}.c"
@@ -93,6 +100,8 @@ def source_of(test):
 
 def target_of(test):
     variant = variant_of(test)
+    if is_sched(test):
+        return "build/sched/sched"
     if is_protocol(test):
         return "build/flashield" if variant == "release" else f"build/{variant}/flashield"
     return f"build/{variant}/tests/{test.split()[1]}"
@@ -138,6 +147,7 @@ def bring_up_to_date(copy):
 def run(command, copy, seconds, env=None):
     """(exit code, output). 124: it took too long, and was ended with all its children."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:  # what a killed test leaves behind goes with it
+        os.chmod(folder, 0o755)  # some tests become another user
         return run_with(command, copy, seconds, dict(env or {}, TMPDIR=folder))
 
 
@@ -173,17 +183,19 @@ def build(copy, targets, jobs):
 
 
 def command_of(test):
+    if is_sched(test):
+        return [target_of(test), "1", test.split()[1]]
     if is_protocol(test):
-        return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
+        return [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=short",
                 "tests/protocol/" + test.split()[2]]
     # TSan of Debian 12 can't map its shadow where the kernel randomises more bits than it knows.
     return (["setarch", "-R"] if variant_of(test) == "tsan" else []) + [target_of(test)]
 
 
-def run_test(copy, test, seconds):
+def run_test(copy, test, seconds, prefix=()):
     env = {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_stack_use_after_return=1",
            "FLASHIELD_BIN": os.path.join(copy, target_of(test))}
-    return run(command_of(test), copy, seconds, env)
+    return run([*prefix, *command_of(test)], copy, seconds, env)
 
 
 # ---- a fault -------------------------------------------------------------------------------------
