@@ -120,6 +120,11 @@ def until(condition, what, patience=PATIENCE):
         time.sleep(0.01)
 
 
+def breathe():
+    """Of a load beside a test: leaves the machine to others for a moment. Nothing is waited for."""
+    time.sleep(0.02)
+
+
 class Countdown:
     """Of times to live that a test sets from its beginning on: what may be left of them now, however long the test was held up."""
 
@@ -344,6 +349,16 @@ class Client:
         self.socket.settimeout(0)
         try:
             return not self.reader.peek(1)
+        finally:
+            self.socket.settimeout(PATIENCE)
+
+    def take(self):
+        """What is there now and was not read before, b"" when nothing is. For a client that doesn't use its reader."""
+        self.socket.settimeout(0)
+        try:
+            return self.socket.recv(1 << 20)
+        except BlockingIOError:
+            return b""
         finally:
             self.socket.settimeout(PATIENCE)
 

@@ -50,7 +50,7 @@ GATE = [
     [
         Step("build", lambda: built("release"), [("release", "all")]),
         Step("runner", suites.runner),
-        Step("protocol", lambda: suites.protocol("release"), [("release", "all"), ("debug", "all")]),
+        Step("protocol", lambda: suites.protocol("release", "-m", "not tools"), [("release", "all"), ("debug", "all")]),
     ],
 ]
 REST = [
@@ -64,17 +64,18 @@ REST = [
         Step("model-tsan", lambda: suites.model("tsan"), [("tsan", "model")]),
     ],
     [
-        Step("protocol-long", lambda: suites.protocol("release", "--long"), [("release", "all")]),
+        Step("protocol-clock", lambda: suites.protocol("release", "--long"), [("release", "all"), ("debug", "all")]),
+        Step("tools", lambda: suites.protocol("release", "-m", "tools"), [("release", "all"), ("debug", "all")]),
         Step("nodes", suites.nodes, [("release", "nodes")]),
         Step("stale", suites.stale, [("debug", "stale")]),
-        Step("frugal", suites.frugal, [("release", "all")]),
+        Step("frugal", suites.frugal, [("release", "all"), ("debug", "all")]),
         Step("frugal-unit", units.frugal, [("debug", goal) for goal in units.FRUGAL_GOALS]),
         Step("power", units.power, [("release", "unit-build")]),
         Step("compare", suites.compare, [("release", "all")]),
         Step("upstream", suites.upstream, [("release", "all")], "others"),
         Step("clients", lambda: suites.clients("release"), [("release", "all")], "others"),
         Step("package", suites.package),
-        Step("protocol-asan", suites.protocol_asan, [("asan", "all")]),
+        Step("protocol-asan", suites.protocol_asan, [("asan", "all"), ("debug", "all")]),
     ],
 ]
 LONG = [
@@ -84,7 +85,7 @@ LONG = [
     ],
     [
         Step("clients-asan", lambda: suites.clients("asan", "--place", "dram"), [("asan", "all")], "others"),
-        Step("frugal-all", suites.frugal_all, [("release", "all")]),
+        Step("frugal-all", suites.frugal_all, [("release", "all"), ("debug", "all")]),
     ],
 ]
 # In no set: they take too long, or need what not every machine can reach. Whoever wants one names it.

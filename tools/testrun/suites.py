@@ -53,10 +53,11 @@ def is_missing(name, *variants):
 
 def protocol(variant, *options, tests=("tests/protocol",)):
     name = f"protocol tests ({variant})"
-    if is_missing(name, variant):
+    if is_missing(name, variant, "debug"):
         return
     say(f"-- {name}")
-    Pytest(name, PROTOCOL_SECONDS, CPUS + 1, "--dist", "loadfile", *options, env={"FLASHIELD_BIN": program(variant)}).run(*tests)
+    env = {"FLASHIELD_BIN": program(variant), "FLASHIELD_FAULTS_BIN": program("debug")}
+    Pytest(name, PROTOCOL_SECONDS, CPUS + 1, "--dist", "loadfile", *options, env=env).run(*tests)
 
 
 def protocol_asan():
@@ -70,7 +71,7 @@ FRUGAL = ("core", "place", "meta_place", "large", "dump", "restart", "kills", "m
 
 
 def with_frugal(name, *tests):
-    if is_missing(name, "release"):
+    if is_missing(name, "release", "debug"):
         return
     say(f"-- {name}")
     # Most gets read twice, and a read that comes too late on a busy machine would be a miss.

@@ -116,6 +116,7 @@ struct cleaner {
 	struct mover *mover; /* move.c */
 	struct ceilings ceilings;
 	struct place *_Atomic asked_place; /* place.c; NULL: nothing is asked for */
+	_Atomic bool driven; /* a test waits for it to rest */
 	struct place *places; /* the segment under way is for these objects alone */
 	bool rescues; /* rescue.c: one is under way */
 	uint64_t rescue_at_ms; /* its next piece is not before */

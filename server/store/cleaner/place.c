@@ -135,6 +135,7 @@ void store_rest(struct store *store, const _Atomic bool *cancelled)
 	const struct background *both[] = { &store->keeper->background, &store->cleaner->background };
 	uint64_t idle[2] = { 0 }, busy[2] = { 0 };
 
+	atomic_store(&store->cleaner->driven, true);
 	for (bool first = true, rested = false; !rested && !atomic_load(cancelled); first = false) {
 		rested = !first;
 		for (int i = 0; i < 2; i++) {
@@ -150,6 +151,7 @@ void store_rest(struct store *store, const _Atomic bool *cancelled)
 		if (!rested)
 			usleep(POLL_US);
 	}
+	atomic_store(&store->cleaner->driven, false);
 }
 
 #endif
