@@ -210,7 +210,8 @@ model: $(B)/flashield $(model) ## builds the daemon and the model test's client
 
 stale: $(B)/flashield $(stale) ## builds the daemon and the clients of the never-stale checker
 
-soak: ## looks for stale values over restarts and kills for a long while: SOAK_MINUTES=60 NAMES="kills tags"
+soak: ## explores new seeds of sched, then looks for stale values over restarts and kills, for a long while: SOAK_MINUTES=60 NAMES="kills tags"
+	@$(if $(NAMES),:,$(MAKE) --no-print-directory sched FIRST=$$(date +%s) COUNT=1000000 SECONDS=$$(($(or $(SOAK_MINUTES),60) * 15)))
 	@$(MAKE) --no-print-directory VARIANT=debug stale
 	@/usr/bin/python3 tests/stale/run.py --soak --minutes $(or $(SOAK_MINUTES),60) $(NAMES)
 

@@ -20,6 +20,7 @@
 
 #define DOWNTIME_US 60000000
 #define SAVE_US 10000000
+#define REBUILD_TENTHS 50u /* of a second, for which the walk after a crash is waited for */
 #define CALM_COMMANDS 1500u
 #define CPU_SECONDS 120u /* of a life; a loop that makes no point ends there */
 
@@ -127,7 +128,7 @@ static struct store *open_store(struct world *world)
 	snprintf(boot, sizeof(boot), "boot-%u", world->boots);
 	config.clock = clk_boot();
 	config.unwatched = true;
-	config.workers = world->clients;
+	config.workers = world->clients + 1; /* one reads all keys */
 	config.flash_path = path;
 	config.flash_device = drive_open(&world->drive);
 	config.state_dir = world->state_dir ? world->files.state : NULL;
@@ -162,6 +163,14 @@ static void stop(struct world *world, struct store *store, const struct life_pla
 		(void)store_save_items(store, &last);
 	(void)store_save(store);
 	store_close(store);
+}
+
+/* Beside the clients: what the last life has left is seen before it is overwritten. */
+static void read_what_is_left(struct world *world, struct store *store)
+{
+	for (unsigned waited = 0; rules_rebuilds(store) && waited < REBUILD_TENTHS; waited++)
+		fiber_sleep_until(fiber_now_ns() + 100000000);
+	(void)clients_read_all(world, store);
 }
 
 /* The last life: faults stop, and the engine has to get well. */
@@ -212,6 +221,8 @@ void life_live(struct world *world)
 	world->files.armed = true;
 	note_start(world, store);
 	clients_begin(world, store, fibers.seed, plan->commands);
+	if (world->life > 0)
+		read_what_is_left(world, store);
 	clients_join();
 	if (is_last && world->calm)
 		get_well(world, store);

@@ -28,6 +28,11 @@ static uint64_t work_done(void)
 	return ctr_total(CTR_segments_written) + ctr_total(CTR_segments_reclaimed) + ctr_total(CTR_evictions);
 }
 
+bool rules_rebuilds(const struct store *store)
+{
+	return store->rebuild != NULL;
+}
+
 void rules_liveness(struct world *world, struct store *store)
 {
 	unsigned waited = 0, quiet = 0;

@@ -3,8 +3,13 @@
 #ifndef FS_TESTS_SCHED_RULES_H
 #define FS_TESTS_SCHED_RULES_H
 
+#include <stdbool.h>
+
 struct store;
 struct world;
+
+/* Is the walk after a crash of the host under way? */
+bool rules_rebuilds(const struct store *store);
 
 /* Waits until cleaner and keeper have come to rest, in bounded time; then the flash is in use, and sets are stored. The
    caller's fiber, while no client runs. */

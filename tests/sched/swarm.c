@@ -149,8 +149,10 @@ static void choose_faults(struct life_plan *plan, struct rng *rng)
 		{ "killed_in_merge", 10 },        { "killed_in_take_over", 5 }, { "killed_in_rebuild", 20 },
 		{ "killed_in_save", 1 },          { "killed_in_table", 2 },
 	};
-	static const char *const others[] = { "index_force_relocation=every:3", "store_promote=every:4",
-					      "store_revalidation_fails=every:7", "reclaim_walk_fails=every:2000" };
+	static const char *const others[] = {
+		"index_force_relocation=every:3", "store_promote=every:4",        "store_revalidation_fails=every:7",
+		"reclaim_walk_fails=every:2000",  "store_reclaim_visit=every:20", "cleaner_pause_before_commit=every:3"
+	};
 	const struct instant *kill = &kills[rng_below(rng, sizeof(kills) / sizeof(kills[0]))];
 	size_t at = 0;
 
