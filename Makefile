@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Flashield's build. "make help" lists the targets.
 #
-#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); coverage; fuzz with CC=clang
+#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); coverage; sched; fuzz with CC=clang
 #   CC=clang                          another compiler (kept apart from gcc's objects); CXX follows it
 #   EMULATOR=qemu-aarch64-static      runs what CC=aarch64-linux-gnu-gcc has built, on a machine of another kind
 #   WERROR=1                          warnings are errors
@@ -21,8 +21,8 @@ ifeq ($(origin CXX),default)
 CXX := $(subst clang,clang++,$(patsubst %cc,%c++,$(subst gcc,g++,$(CC))))
 endif
 
-ifeq ($(filter $(VARIANT),release debug asan tsan coverage fuzz),)
-$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan, coverage, fuzz)
+ifeq ($(filter $(VARIANT),release debug asan tsan coverage sched fuzz),)
+$(error VARIANT is "$(VARIANT)", but must be one of release, debug, asan, tsan, coverage, sched, fuzz)
 endif
 
 compiler := $(notdir $(firstword $(CC)))
@@ -47,12 +47,16 @@ cflags_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread \
 	-DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
 # Threads may lose each other's counts, but a line that ran is never counted as 0.
 cflags_coverage := -O0 -g --coverage -DFS_DEBUG -DFS_FAULTS
+# As for the thread sanitizer, which is not linked: tests/sched has the functions that the compiler then calls. Its name is
+# taken away, so that the code is the product's.
+cflags_sched := -O1 -g -fno-omit-frame-pointer -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -U__SANITIZE_THREAD__ \
+	-DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
 cflags_fuzz := $(cflags_asan) -fsanitize=fuzzer-no-link
 ldflags_asan := -fsanitize=address,undefined
 ldflags_tsan := -fsanitize=thread
 ldflags_coverage := --coverage
 ldflags_fuzz := $(ldflags_asan)
-malloc_lib := $(if $(filter asan tsan fuzz,$(VARIANT)),,-ljemalloc)
+malloc_lib := $(if $(filter asan tsan sched fuzz,$(VARIANT)),,-ljemalloc)
 
 all_cppflags := -I. -D_GNU_SOURCE $(CPPFLAGS)
 # Without contraction a score or a model is the same number on every machine, whether it has a fused multiply-add or not.
@@ -85,6 +89,7 @@ objects = $(patsubst %.c,$(O)/%.o,$(call sources,$(1))) $(patsubst %.cc,$(O)/%.o
 engine_objs := $(call objects,$(engine_dirs))
 server_objs := $(call objects,$(server_dirs))
 model_objs := $(call objects,tests/model)
+sched_objs := $(call objects,tests/sched)
 stale_objs := $(call objects,tests/stale) $(O)/tests/model/wire.o
 ketama_objs := $(call objects,tests/nodes)
 unit_all_srcs := $(sort $(shell find tests/unit -name '*.c'))
@@ -94,7 +99,7 @@ fuzz_srcs := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_targets := $(patsubst tests/fuzz/fuzz_%.c,%,$(fuzz_srcs))
 fuzz_helpers := $(filter-out $(fuzz_srcs) tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
 all_srcs := $(sort $(call sources,$(engine_dirs) $(server_dirs) $(addprefix tools/,common slowdrive $(tool_dirs)) \
-	tests/model tests/stale tests/nodes tests/fuzz) $(unit_all_srcs))
+	tests/model tests/stale tests/sched tests/nodes tests/fuzz) $(unit_all_srcs))
 all_srcs_cxx := $(sort $(call sources_cxx,$(server_dirs)))
 
 lib_engine := $(B)/libflashield.a
@@ -111,7 +116,7 @@ ketama := $(B)/ketama_client
 
 # --- targets ----------------------------------------------------------------------------------
 
-.PHONY: all help run bench test test-all check release syntax unit unit-build list-unit-tests coverage fuzz fuzz-build fuzz-keep asan tsan mutants soak clean deps deps-test model stale nodes reference format sample-config FORCE
+.PHONY: all help run bench test test-all check release syntax unit unit-build list-unit-tests coverage fuzz fuzz-build fuzz-keep asan tsan mutants sched soak clean deps deps-test model stale nodes reference format sample-config FORCE
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SECONDARY:
@@ -125,25 +130,25 @@ help: ## lists the targets
 		printf '  %-24s %s\n' "$$name" "$$text"; done
 
 run: ## installs what is missing, builds, and shows a daemon under a generated load
-	+@$(MAKE) --no-print-directory deps
-	+@$(MAKE) --no-print-directory VARIANT=release all
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory VARIANT=release all
 	@tools/run-demo.sh
 
 bench: ## measures, memcached beside: STUDIES="ops flash" SCALE=0.1 BASE=earlier.json JSON=file
-	+@$(MAKE) --no-print-directory deps-test
-	+@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory deps-test
+	@$(MAKE) --no-print-directory all
 	@mkdir -p $(BUILD)/bench && file=$(or $(JSON),$(BUILD)/bench/$$(date +%Y%m%d-%H%M%S).json) && \
 	$(B)/flashield-bench --dir $(BUILD)/bench --json $$file $(if $(SCALE),--scale $(SCALE)) \
 		$(if $(BASE),--base $(BASE)) $(STUDIES) && \
 	if [ $$file != - ]; then ln -sfn $$(realpath $$file) $(BUILD)/bench/latest.json; fi
 
 test: ## installs what is missing, builds, runs the tests that find most; last line "N passed, N failed"
-	+@$(MAKE) --no-print-directory deps-test
-	+@/usr/bin/python3 tools/run-tests.py short
+	@$(MAKE) --no-print-directory deps-test
+	@/usr/bin/python3 tools/run-tests.py gate
 
 test-all: ## every test: also TSan, clients, the comparison with memcached, fuzz corpora, the daemon under ASan
-	+@$(MAKE) --no-print-directory deps-test
-	+@/usr/bin/python3 tools/run-tests.py all
+	@$(MAKE) --no-print-directory deps-test
+	@/usr/bin/python3 tools/run-tests.py all
 
 check: ## style and consistency; silent when clean
 	+@CC="$(CC)" MAKE="$(MAKE) --no-print-directory" tools/check/check.sh
@@ -161,7 +166,7 @@ list-unit-tests:
 	@printf '%s\n' $(unit_tests)
 
 coverage: ## runs the unit tests with gcov: lines and branches by folder, build/coverage/lcov.info, HTML where gcovr is
-	+@$(MAKE) --no-print-directory VARIANT=coverage unit-build
+	@$(MAKE) --no-print-directory VARIANT=coverage unit-build
 	@/usr/bin/python3 tools/testrun/coverage.py $(BUILD)
 
 fuzz: fuzz-one ## looks for inputs that break a part of the program: TARGET=text SECONDS=60 (tests/fuzz/README.md)
@@ -183,17 +188,21 @@ fuzz_options := -timeout=10 -rss_limit_mb=2048 $(if $(wildcard tests/fuzz/$(TARG
 .PHONY: fuzz-one
 fuzz-one:
 	$(if $(filter $(fuzz_targets),$(TARGET)),,$(error TARGET must be one of $(fuzz_targets)))
-	+@$(MAKE) --no-print-directory VARIANT=fuzz CC=clang $(fuzzer)
+	@$(MAKE) --no-print-directory VARIANT=fuzz CC=clang $(fuzzer)
 
 asan: ## unit tests under the address and undefined-behaviour sanitizers
-	+@$(MAKE) --no-print-directory VARIANT=asan unit
+	@$(MAKE) --no-print-directory VARIANT=asan unit
 
 tsan: ## unit tests under the thread sanitizer
-	+@$(MAKE) --no-print-directory VARIANT=tsan unit
+	@$(MAKE) --no-print-directory VARIANT=tsan unit
 
 mutants: ## puts seeded faults into a copy of the tree, and sees that a test finds each: NAMES="a b" JOBS=1; or RANDOM=200 SEED=7 (tests/mutants/README.md)
-	+@$(MAKE) --no-print-directory deps-test
+	@$(MAKE) --no-print-directory deps-test
 	@/usr/bin/python3 tests/mutants/$(if $(RANDOM),random_faults.py $(RANDOM) --seed $(or $(SEED),1) $(if $(FOLDER),--folder $(FOLDER)),run.py $(NAMES)) $(if $(JOBS),--jobs $(JOBS))
+
+sched: ## lets the engine run under a seeded scheduler: SEED=7, or FIRST=1 COUNT=200 SECONDS=60 of CPU (tests/sched/README.md)
+	@$(MAKE) --no-print-directory VARIANT=sched $(BUILD)/sched/sched
+	@$(if $(SECONDS),SCHED_SECONDS=$(SECONDS)) $(BUILD)/sched/sched $(if $(SEED),$(SEED),$(or $(FIRST),1) $(or $(COUNT),200))
 
 syntax: $(patsubst %.c,$(O)/%.syntax,$(all_srcs)) $(patsubst %.cc,$(O)/%.syntax-cc,$(all_srcs_cxx)) ## has the compiler look at every source, and write nothing
 
@@ -202,7 +211,7 @@ model: $(B)/flashield $(model) ## builds the daemon and the model test's client
 stale: $(B)/flashield $(stale) ## builds the daemon and the clients of the never-stale checker
 
 soak: ## looks for stale values over restarts and kills for a long while: SOAK_MINUTES=60 NAMES="kills tags"
-	+@$(MAKE) --no-print-directory VARIANT=debug stale
+	@$(MAKE) --no-print-directory VARIANT=debug stale
 	@/usr/bin/python3 tests/stale/run.py --soak --minutes $(or $(SOAK_MINUTES),60) $(NAMES)
 
 nodes: all $(ketama) ## builds the client of the tests with several nodes
@@ -321,6 +330,19 @@ $(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
 
 $(stale): $(stale_objs) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(engine_libs))
+
+# What the engine calls of libc, and the scheduler answers (tests/sched/wraps.c).
+sched_wraps := pthread_create pthread_join pthread_self pthread_setname_np pthread_once setpriority \
+	pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
+	pthread_cond_init pthread_cond_destroy pthread_cond_signal pthread_cond_broadcast pthread_cond_wait pthread_cond_timedwait \
+	clock_gettime nanosleep usleep sched_yield getrandom eventfd eventfd_read eventfd_write timerfd_create timerfd_settime \
+	poll read write pwrite close fsync fdatasync raise abort
+
+$(O)/tests/sched/%.o: private all_cflags += -fno-sanitize=thread
+$(B)/sched: private all_ldflags += -fno-sanitize=thread
+
+$(B)/sched: $(sched_objs) $(O)/build_info.o $(lib_engine)
+	$(call show,LD,$@)$(call link,$(patsubst %,-Wl$(comma)--wrap=%,$(sched_wraps)) $(engine_libs))
 
 # A client of several nodes in the hands of libmemcached: no line of ours beside its own.
 $(ketama): $(ketama_objs)

@@ -3,14 +3,49 @@
 
 #include "base/assert.h"
 
-static uint64_t boot_now_ns(const struct clk *clk)
+static uint64_t real_boot_ns(void)
 {
 	struct timespec now;
 
-	(void)clk;
 	must(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+#ifdef FS_FAULTS
+static _Atomic uint64_t boot_stands_ns; /* the time at which the clock stands; 0: it goes */
+static _Atomic uint64_t boot_moved_ns; /* what is added to the real time, modulo 2^64, while it goes */
+
+static uint64_t boot_now_ns(const struct clk *clk)
+{
+	uint64_t stands_ns = atomic_load_explicit(&boot_stands_ns, memory_order_acquire);
+
+	(void)clk;
+	return stands_ns ? stands_ns : real_boot_ns() + atomic_load_explicit(&boot_moved_ns, memory_order_relaxed);
+}
+
+void clk_boot_stand(bool stands)
+{
+	uint64_t stands_ns = atomic_load(&boot_stands_ns);
+
+	if (stands && !stands_ns) {
+		atomic_store(&boot_stands_ns, boot_now_ns(clk_boot()));
+	} else if (!stands && stands_ns) {
+		atomic_store(&boot_moved_ns, stands_ns - real_boot_ns());
+		atomic_store(&boot_stands_ns, 0);
+	}
+}
+
+void clk_boot_advance(uint64_t us)
+{
+	atomic_fetch_add(atomic_load(&boot_stands_ns) ? &boot_stands_ns : &boot_moved_ns, us * 1000);
+}
+#else
+static uint64_t boot_now_ns(const struct clk *clk)
+{
+	(void)clk;
+	return real_boot_ns();
+}
+#endif
 
 static uint64_t scripted_now_ns(const struct clk *clk)
 {

@@ -9,6 +9,7 @@
 #define FS_BASE_CLOCK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -19,6 +20,13 @@ struct clk {
 
 /* Returns the boot-time clock (CLOCK_BOOTTIME). Static storage. */
 const struct clk *clk_boot(void);
+
+#ifdef FS_FAULTS
+/* For a test that drives a whole program: the boot-time clock stands from now on, or goes on from where it stood; and it is
+   moved forward. */
+void clk_boot_stand(bool stands);
+void clk_boot_advance(uint64_t us);
+#endif
 
 /* Makes a clock that stands at start_us until it is moved. Nothing is to be freed. */
 void clk_scripted_init(struct clk *clk, uint64_t start_us);

@@ -167,17 +167,17 @@ void seg_close(struct segments *seg)
 	if (!seg)
 		return;
 	must(seg->magic == SEGMENTS_MAGIC && !seg->stream);
-	seg->magic = 0;
 	submitter_destroy(seg->submitter);
+	stream_release(seg);
+	rescue_cancel(seg); /* changes a segment's state */
+	move_close(seg);
+	seg->magic = 0;
 	pthread_cond_destroy(&seg->pins_gone);
 	health_fini(&seg->health);
 	must(!seg->users);
 	lock_fini(&seg->users_lock);
 	lock_fini(&seg->pins_lock);
 	lock_fini(&seg->lock);
-	stream_release(seg);
-	rescue_cancel(seg);
-	move_close(seg);
 	seg->ops->close(seg->device);
 	mem_free(seg->live);
 	mem_free(seg);

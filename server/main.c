@@ -22,6 +22,7 @@
 #include "server/check_config.h"
 #include "server/conn/server.h"
 #include "server/count/contents.h"
+#include "server/drive.h"
 #include "server/failed_start.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
@@ -290,7 +291,7 @@ static int serve_from_store(struct parts *parts, int argc, char **argv)
 		exit_code = report_failed_start("can't start the cleaner", EX_OSERR);
 		goto out_reload;
 	}
-	if (admin_start(server, reason) != FS_OK) {
+	if (drive_start(server->store) != FS_OK || admin_start(server, reason) != FS_OK) {
 		exit_code = report_failed_start(reason, EX_OSERR);
 		goto out_started;
 	}
@@ -305,6 +306,7 @@ static int serve_from_store(struct parts *parts, int argc, char **argv)
 	server->metrics_address = NULL;
 	metrics_stop(server->metrics);
 out_started:
+	drive_stop();
 	service_stage(server->service, "Stopping: writes to flash are being finished");
 	store_stop(server->store);
 	admin_destroy(server); /* the cleaner and the trainer may emit events until here */
@@ -338,6 +340,8 @@ static int serve_clients(const struct conf *conf, struct service *service, struc
 	char reason[256] = "";
 	int exit_code, code;
 
+	if (drive_listen() != FS_OK)
+		return report_failed_start("the socket that FLASHIELD_DRIVE names can't be made", EX_OSERR);
 	setup.inherited_count = service_sockets(service, &setup.inherited);
 	code = net_listen(&server.net, &setup, reason);
 	if (code != FS_OK)

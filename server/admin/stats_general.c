@@ -25,6 +25,7 @@ struct source {
 	const struct server *server;
 	const struct conf *conf;
 	struct store_status store;
+	struct store_crawler crawls;
 	struct store_crawler_status crawler;
 	struct net_status net;
 	struct rusage usage;
@@ -72,7 +73,7 @@ static bool section_is_shown(const struct source *from, enum section section)
 	case FLASH:
 		return from->store.flash;
 	case CRAWLER:
-		return from->conf->lru_crawler;
+		return from->crawls.enabled; /* "lru_crawler" switches it, too */
 	case MAINTAINER:
 		return from->conf->lru_maintainer;
 	case REASSIGN:
@@ -319,6 +320,7 @@ static void read_source(const struct server *server, struct source *from)
 {
 	*from = (struct source){ .server = server, .conf = server->conf };
 	store_get_status(server->store, &from->store);
+	store_get_crawler(server->store, &from->crawls);
 	store_get_crawler_status(server->store, &from->crawler);
 	net_get_status(server->net, &from->net);
 	events_get_status(&from->events);

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs sessions on both daemons and compares: what came back, how the connection ended, and what stats have counted."""
+"""Runs sessions on both daemons and compares: what came back, how the connection ended, and what stats have counted.
+
+The first difference counts. A run says nothing, and is made again, in one case alone: a second of one of the two daemons began in
+it (their "uptime" tells), and nothing differs but what seconds decide (seconds.py)."""
 import collections
 import re
 
 import intended
+import seconds
 import talk
 from helpers import memcached_release
-from session import Keys
+from session import Keys, Session
 
 BATCH = 400  # sessions between two looks at the counters
-# A second may begin on one of the two; and who was slow gets more time.
-PATIENCE = (0.3, 0.3, 1.0, 2.0, 4.0, 10.0, 20.0)
+TRIES = 20  # until no second begins while one session runs
 
 # All that memcached's stats show is compared, but for what says nothing of the commands: the process, its memory,
 # connections, threads of its own. What expires or is evicted is found by whoever comes first.
@@ -22,32 +25,91 @@ NOT_COMPARED = re.compile(
 
 Difference = collections.namedtuple("Difference", "session ours theirs")
 
+# An expired object may be freed by who looks for such ones, and then its get is a plain miss. These count that.
+FREED = "reclaimed", "crawler_reclaimed"
+# A word that is no key of the session's own, where a command that writes has its keys.
+SHARED = re.compile(rb"^[ \t\v\r]*(?:(?:set|add|replace|append|prepend|cas|incr|decr|touch|delete|m[sdag])[ \t\v\r]+|gats?[ \t\v\r]+\S+[ \t\v\r]+(?:\S+[ \t\v\r]+)*?)"
+                    rb"[^\s%]+(?=[ \t\v\r\n])", re.MULTILINE)
+RESETS = re.compile(rb"stats reset|\breset")
+
+
+class Counted:
+    """What the counters of both have grown by, and whether a second has begun meanwhile."""
+
+    def __init__(self, ours, theirs, began, freed=(0, 0)):
+        self.ours, self.theirs, self.began = ours, theirs, began
+        names = [name for name in theirs if ours[name] != theirs[name]]
+        if names == ["get_expired"]:
+            more = ours["get_expired"] - theirs["get_expired"]
+            names = [] if -freed[0] <= more <= freed[1] else names
+        self.names = names  # of those that differ
+
+
+
+
+class Found:
+    """What is told of a group of sessions."""
+
+    def __init__(self):
+        self.different, self.late = [], []
+        self.excused = 0
+        self.repeated = 0  # as a second began
+
+    def add(self, other):
+        self.different += other.different
+        self.late += other.late
+        self.excused += other.excused
+        self.repeated += other.repeated
+
+
+def is_late(ours, theirs):
+    """Does one wait, with the beginning of what the other has answered?"""
+    short, whole = (ours, theirs) if ours[0] == "waiting" else (theirs, ours)
+    return short[0] == "waiting" != whole[0] and whole[1][:len(short[1])] == short[1]
+
 
 class Pair:
     """Our daemon and memcached. Sessions that are excused are counted by the entry that does."""
 
-    def __init__(self, ours, theirs, width=talk.WIDTH):
+    def __init__(self, ours, theirs, width=talk.WIDTH, counters=True, falsify=lambda session, answer: answer):
         self.daemons = ours, theirs
         self.width = width  # sessions at a time
+        self.has_counters = counters
+        self.falsify = falsify  # changes what ours has answered the first time
         self.excused = collections.Counter()
         self.counters = None
         self.release = memcached_release()
 
-    def outcomes(self, sessions, patience=PATIENCE[0]):
-        keys = [Keys() for _ in sessions]
-        return [talk.run_sessions(daemon.port, sessions, keys, patience, self.width) for daemon in self.daemons]
+    def outcomes(self, sessions):
+        """Of each session the plain outcomes of both."""
+        def settled(number, outcomes):
+            ours, theirs = (talk.plain(sessions[number], outcome) for outcome in outcomes)
+            return ours == theirs or intended.reason(sessions[number], ours, theirs, self.release) is not None
 
-    def counted(self):
-        """What stats show now, of memcached's names, and what has been added since the last time."""
-        now = []
-        for daemon in self.daemons:
-            now.append({name: int(value) for name, value in daemon.stats().items() if re.fullmatch(r"\d+", value)})
+        ports = [daemon.port for daemon in self.daemons]
+        found = talk.run_sessions(ports, sessions, [Keys() for _ in sessions], settled, self.width)
+        return [tuple(talk.plain(session, outcome) for outcome in outcomes) for session, outcomes in zip(sessions, found)]
+
+    def counted(self, from_zero=False):
+        """What has been added since the last time. Who can't be asked may have begun a second."""
+        if not self.has_counters:
+            return Counted({}, {}, True)
+        now = [{name: int(value) for name, value in daemon.stats().items() if re.fullmatch(r"\d+", value)} for daemon in self.daemons]
         names = [name for name in now[1] if not NOT_COMPARED.fullmatch(name)]
         assert len(names) >= 25, names
         before, self.counters = self.counters, now
         if before is None:
             return None
-        return tuple({name: new.get(name, -1) - old.get(name, 0) for name in names} for old, new in zip(before, now))
+        from_zero = from_zero and all(any(new[name] < old[name] for name in names if name in old) for old, new in zip(before, now))
+        grown = [{name: new.get(name, -1) - (0 if from_zero else old.get(name, 0)) for name in names} for old, new in zip(before, now)]
+        freed = [sum(new[name] - old[name] for name in FREED if name in old) for old, new in zip(before, now)]
+        return Counted(*grown, any(old["uptime"] != new["uptime"] for old, new in zip(before, now)), freed)
+
+    def run(self, sessions):
+        """(outcomes, what was counted meanwhile)."""
+        self.counted()
+        outcomes = self.outcomes(sessions)
+        return outcomes, self.counted(from_zero=resets(sessions[0]))
 
     def excuse(self, session, ours, theirs):
         entry = intended.reason(session, ours, theirs, self.release)
@@ -55,58 +117,88 @@ class Pair:
             self.excused[entry.name] += 1
         return entry
 
-    def again(self, session):
-        """None, or how a session differs that did the first time. What may be excused is not asked as patiently."""
-        for patience in PATIENCE:
-            ours, theirs = (talk.plain(session, outcomes[0]) for outcomes in self.outcomes([session], patience))
-            if ours == theirs:
-                return None
-            if intended.reason(session, ours, theirs, self.release):
+    def alone(self, session, found):
+        """A session in whose first run a second began, until none does."""
+        found.repeated += 1
+        for _ in range(TRIES):
+            ((ours, theirs),), counted = self.run([session])
+            if ours == theirs or self.has_counters and not counted.began:
                 break
-        return Difference(session, ours, theirs)
+        if ours != theirs:
+            (found.late if counted.began and self.has_counters else found.different).append(Difference(session, ours, theirs))
 
-    def compare_counters(self, sessions):
-        """Which of the sessions has counted otherwise? Those that are excused for their answers aren't asked."""
-        different = []
-        for session in sessions:
-            for _ in PATIENCE:
-                self.counted()
-                outcomes = [talk.plain(session, found[0]) for found in self.outcomes([session])]
-                ours, theirs = self.counted()
-                if ours == theirs or self.excuse(session, *outcomes):
-                    break
+    def judge(self, sessions, outcomes, began, found):
+        """Adds what differs. Returns the sessions whose answers were the same."""
+        same = []
+        for session, (ours, theirs) in zip(sessions, outcomes):
+            ours = self.falsify(session, ours)
+            if ours == theirs:
+                same.append(session)
+            elif self.excuse(session, ours, theirs):
+                found.excused += 1
+            elif began and seconds.decide(session, ours, theirs):
+                self.alone(session, found)
             else:
-                names = [name for name in theirs if ours[name] != theirs[name]]
-                different.append(Difference(session, {n: ours[n] for n in names}, {n: theirs[n] for n in names}))
-        return different
+                (found.late if is_late(ours, theirs) else found.different).append(Difference(session, ours, theirs))
+        return same
 
-    def same_counters(self, sessions):
-        self.counted()
-        self.outcomes(sessions)
-        ours, theirs = self.counted()
-        return ours == theirs
-
-    def compare(self, sessions, counters=True):
-        """(differences, excused)."""
+    def who_counts(self, sessions):
+        """(sessions that alone count otherwise, how many did and are excused)."""
         different, excused = [], 0
-        for start in range(0, len(sessions), BATCH):
-            batch = sessions[start:start + BATCH]
-            if counters:
-                self.counted()
-            found = self.outcomes(batch)
-            counted = self.counted() if counters else (None, None)
-            plain = []
-            for session, one, other in zip(batch, *found):
-                ours, theirs = talk.plain(session, one), talk.plain(session, other)
-                if ours != theirs and self.excuse(session, ours, theirs):
+        for session in sessions:
+            for _ in range(TRIES):
+                ((ours, theirs),), counted = self.run([session])
+                if not (counted.began and seconds.is_short(session)):
+                    break
+            if counted.names:
+                if self.excuse(session, ours, theirs):
                     excused += 1
-                    continue
-                plain.append(session)
-                again = self.again(session) if ours != theirs else None
-                if again and self.excuse(*again):
-                    excused += 1
-                elif again:
-                    different.append(again)
-            if counted[0] != counted[1] and not self.same_counters(plain):
-                different += self.compare_counters(plain)
+                else:
+                    different.append(uneven(session, counted))
         return different, excused
+
+    def batch(self, sessions):
+        found = Found()
+        outcomes, counted = self.run(sessions)
+        same = self.judge(sessions, outcomes, counted.began, found)
+        if not same:
+            return found
+        if len(same) < len(sessions) or counted.began and any(map(seconds.is_short, sessions)):
+            # Who is excused counts otherwise too, and so does an object that has expired for one of the two.
+            for _ in range(TRIES):
+                if not counted.names:
+                    break
+                _, counted = self.run(same)
+                if not (counted.began and any(map(seconds.is_short, same))):
+                    break
+        if counted.names:
+            different, excused = self.who_counts(same)
+            if not different and not excused:
+                different = [uneven(Session(f"{len(sessions)} sessions, {sessions[0].name} ... {sessions[-1].name}"), counted)]
+            found.different += different
+        return found
+
+    def compare(self, sessions):
+        """Those that may be excused run apart, so that the counters of all others are compared the first time."""
+        found = Found()
+        apart = [], [], []
+        for session in sessions:
+            apart[2 if resets(session) or shares(session) else intended.may_excuse(session, self.release)].append(session)
+        for part, size in zip(apart, (BATCH, BATCH, 1)):
+            for start in range(0, len(part), size):
+                found.add(self.batch(part[start:start + size]))
+        return found
+
+
+def uneven(session, counted):
+    return Difference(session, *({name: grown[name] for name in counted.names} for grown in (counted.ours, counted.theirs)))
+
+
+def shares(session):
+    """Does it write to a key that others name too? Then nothing runs beside it."""
+    return not session.binary and SHARED.search(session.text()) is not None
+
+
+def resets(session):
+    """Does it set counters to zero? Then it counts from there, and nothing beside it."""
+    return RESETS.search(session.text()) is not None

@@ -3,10 +3,13 @@
 """Thousands of scripted sessions, generated from the tables of commands, with memcached and with ours: the same bytes must
 come back, the same connections be closed, the same counters move. First Debian's memcached, then the newest one (tests/upstream).
 
-    run.py [--seed N] [--only REGEX] [--release debian|newest]
+    run.py [--seed N] [--only REGEX] [--release debian|newest] [--wrong N]
 
-A line for each group: "PASS 1.6.18 text set: 1187 sessions, 0 differences, 34 intended". FLASHIELD_BIN and MEMCACHED_BIN (Debian's)
-name the daemons. Exit code 1 if one differs in a way that intended.py doesn't have, or if an entry there excuses nothing.
+A line for each group: "PASS 1.6.18 text set: 1187 sessions, 0 differences, 34 intended". The first difference fails it, and is told
+with both answers and the command that runs this group alone. LATE is a group in which somebody waited for an answer in vain.
+--wrong N changes one answer of ours in N: each must be told. A run does so with some sessions of its own at its beginning.
+FLASHIELD_BIN and MEMCACHED_BIN (Debian's) name the daemons. Exit code 1 if one differs in a way that intended.py doesn't have, if one
+is late, or if an entry there excuses nothing.
 """
 import argparse
 import collections
@@ -14,6 +17,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -36,13 +40,15 @@ import source
 import text_sessions
 import udp
 from helpers import Daemon, as_memcached, memcached_command, memcached_release, memcached_version
-from pair import Difference, Pair
+from pair import Difference, Found, Pair
 from session import Session
 
-FLASH_NAME = "ours in DRAM, ours on flash"
-FLASH_SESSIONS = 1500
+# The policy that everybody has comes first.
+FLASH_NAMES = {"ours in DRAM, ours on flash": ([], 1000), "ours in DRAM, ours on flash: all of it": (["--admission", "all"], 500)}
 SESSIONS_PER_HIT = 20  # at least one hit from flash in so many sessions, as a busy machine pushes few objects there
 UDP_SESSIONS = 1000
+CHANGED_NAME = "a sample, of which some answers are changed"
+WRONG_ONE_IN, WRONG_SESSIONS = 500, 2000
 
 SHOWN = 4  # differences of a group
 
@@ -86,6 +92,44 @@ def all_groups(seed):
             **admin_sessions.groups()}
 
 
+class Falsifier:
+    """Changes each Nth answer of ours that no entry of intended.py could excuse, and takes back what was told of them."""
+
+    def __init__(self, seed, one_in):
+        self.chance, self.one_in = random.Random(seed), one_in
+        self.left = self.chance.randrange(one_in)
+        self.changed, self.told = 0, 0
+        self.waiting = set()
+
+    def __call__(self, session, answer):
+        if intended.may_excuse(session, memcached_release()):
+            return answer
+        self.left -= 1
+        if self.left >= 0:
+            return answer
+        self.left = self.one_in - 1
+        self.changed += 1
+        self.waiting.add(session)
+        end, shown, *rest = answer
+        if session.binary:
+            return end, shown, rest[0] + b"!"
+        place = self.chance.randrange(len(shown) + 1)
+        return end, shown[:place] + b"!" + shown[place + 1:]
+
+    def take(self, found):
+        told = [difference for difference in found.different if difference.session in self.waiting]
+        self.told += len({difference.session for difference in told})
+        found.different = [difference for difference in found.different if difference not in told]
+        self.waiting.clear()
+
+    def tell(self):
+        """How much has failed: any that was not told, or a run too small for one."""
+        good = self.changed == self.told > 0
+        print(f"{'PASS' if good else 'FAIL'} {memcached_version()} changed answers: {self.told} of {self.changed} were told, "
+              f"one in {self.one_in} was changed", flush=True)
+        return not good
+
+
 def show(different):
     for name, ours, theirs in [(found.session.name, found.ours, found.theirs) for found in different[:SHOWN]]:
         print(f"  {name}\n    ours:   {str(ours)[:400]}\n    theirs: {str(theirs)[:400]}")
@@ -125,58 +169,75 @@ def write_credentials(folder):
     return bool(program)
 
 
-def run_pair(report, setting, chosen, folder):
+def run_pair(report, setting, chosen, folder, falsifier=None):
     users = folder / "users"
     options = [str(users) if option == "%users" else option for option in ["-m", "64", *setting["options"]]]
     with Daemon([*options, *as_memcached()], stderr=subprocess.DEVNULL) as ours, \
             Daemon([*options, "-U", "0", *setting["theirs"]], program=memcached_command(), stderr=subprocess.DEVNULL) as theirs:
-        both = Pair(ours, theirs, setting["width"])
+        both = Pair(ours, theirs, setting["width"], setting["counters"], *([falsifier] if falsifier else []))
         if setting["login"]:
             login = Session("login", setting["login"], binary="-S" in setting["options"])
-            assert all(found[0].answer.find(b"STORED") >= 0 or found[0].answer.find(b"Authenticated") >= 0
-                       for found in both.outcomes([login])), "nobody can log in"
+            assert all(str(found).find("STORED") >= 0 or str(found).find("Authenticated") >= 0 for found in both.outcomes([login])[0]), \
+                "nobody can log in"
         for name, sessions in chosen.items():
-            report.group(name, sessions, both, counters=setting["counters"])
+            report.group(name, sessions, both)
         report.excused += both.excused
 
 
 class Report:
-    def __init__(self):
+    def __init__(self, arguments, release):
+        self.arguments, self.release = arguments, release
         self.sessions = self.differences = self.failed = 0
         self.excused = collections.Counter()
 
-    def line(self, name, count, different, rest, fails=False):
-        self.sessions += count
-        self.differences += len(different)
-        self.failed += bool(different or fails)
-        print(f"{'FAIL' if different or fails else 'PASS'} {memcached_version()} {name}: {count} sessions, {len(different)} differences, {rest}", flush=True)
-        show(different)
+    def again(self, name):
+        return shlex.join(["tests/compare/run.py", "--seed", str(self.arguments.seed), "--release", self.release,
+                           "--only", f"^{re.escape(name)}$"])
 
-    def group(self, name, sessions, pair, **options):
+    def line(self, name, count, found, rest, fails=False):
+        """found: a pair.Found."""
+        self.sessions += count
+        self.differences += len(found.different)
+        wrong = found.different or fails
+        word = "FAIL" if wrong else "LATE" if found.late else "PASS"
+        self.failed += word != "PASS"
+        late = f", {len(found.late)} late" if found.late else ""
+        again = f", {found.repeated} again as a second began" if found.repeated else ""
+        print(f"{word} {memcached_version()} {name}: {count} sessions, {len(found.different)} differences{late}, {rest}{again}")
+        if word != "PASS":
+            print(f"  again: {self.again(name)}")
+        show(found.different + found.late)
+        sys.stdout.flush()
+
+    def group(self, name, sessions, pair):
         before = time.monotonic()
-        different, excused = pair.compare(sessions, **options)
-        self.line(name, len(sessions), different, f"{excused} intended ({time.monotonic() - before:.1f} s)")
+        found = pair.compare(sessions)
+        if isinstance(pair.falsify, Falsifier):
+            pair.falsify.take(found)
+        self.line(name, len(sessions), found, f"{found.excused} intended ({time.monotonic() - before:.1f} s)")
 
     def reports(self):
         """The reports of stats under sets of options."""
-        different = [Difference(Session(f"options {options!r}"), found, "") for options in reports.OPTION_SETS
-                     for found in reports.compare_with(options, stderr=subprocess.DEVNULL)]
-        self.line("reports", len(reports.OPTION_SETS), different, "sets of options")
+        found = Found()
+        found.different = [Difference(Session(f"options {options!r}"), differs, "") for options in reports.OPTION_SETS
+                           for differs in reports.compare_with(options, stderr=subprocess.DEVNULL)]
+        self.line("reports", len(reports.OPTION_SETS), found, "sets of options")
 
     def datagrams(self, groups, arguments):
-        count, different, excuses = udp.compare(groups, arguments.seed, UDP_SESSIONS)
-        self.line("datagrams", count, different, f"{sum(excuses.values())} intended")
+        count, found, excuses = udp.compare(groups, arguments.seed, UDP_SESSIONS)
+        self.line("datagrams", count, found, f"{sum(excuses.values())} intended")
         self.excused += excuses
 
-    def places(self, groups, arguments, folder):
+    def places(self, name, groups, folder):
         """Ours in DRAM beside ours on flash."""
         folder.chmod(0o777)
-        count, different, hits = flash.compare(groups, arguments.seed, FLASH_SESSIONS, folder, stderr=subprocess.DEVNULL)
-        self.line(FLASH_NAME, count, different, f"{hits} hits on flash", hits < count // SESSIONS_PER_HIT)
+        policy, sessions = FLASH_NAMES[name]
+        count, found, hits = flash.compare(groups, self.arguments.seed, sessions, folder, policy, stderr=subprocess.DEVNULL)
+        self.line(name, count, found, f"{hits} hits on flash", hits < count // SESSIONS_PER_HIT)
 
     def end(self, everything):
         for entry in intended.of_release(memcached_release()):
-            if everything and entry.sessions and not self.excused[entry.name]:
+            if everything and entry.sessions and not entry.by_chance and not self.excused[entry.name]:
                 print(f"FAIL {memcached_version()} intended difference '{entry.name}' excuses nothing")
                 self.failed += 1
         print(f"{memcached_version()}: {self.sessions} sessions, {self.differences} differences, {sum(self.excused.values())} excused by "
@@ -184,25 +245,46 @@ class Report:
         return self.failed
 
 
-def compare_with(arguments):
+def run_pairs(report, groups, folder, falsifier=None):
+    sasl = write_credentials(folder)
+    for setting in PAIRS:
+        chosen = choose(setting, groups, report.arguments)
+        if chosen and "-S" in setting["options"] and not sasl:
+            print(f"SKIP {setting['name']}: saslpasswd2 (sasl2-bin) is not installed")
+        elif chosen:
+            run_pair(report, setting, chosen, folder, falsifier)
+
+
+def changed_answers(arguments, release, groups, folder):
+    """Is each difference told that is there once and never again?"""
+    falsifier = Falsifier(arguments.seed, WRONG_ONE_IN)
+    sessions = random.Random(arguments.seed).sample([session for name, group in groups.items() if re.match(PLAIN, name) for session in group],
+                                                    WRONG_SESSIONS)
+    run_pair(Report(arguments, release), pair(), {CHANGED_NAME: sessions}, folder, falsifier)
+    return falsifier.tell()
+
+
+def compare_with(arguments, release):
     """All of it with the memcached of memcached_command(). How much has failed."""
-    report = Report()
+    report = Report(arguments, release)
     groups = all_groups(arguments.seed)
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        sasl = write_credentials(pathlib.Path(folder))
-        for setting in PAIRS:
-            chosen = choose(setting, groups, arguments)
-            if chosen and "-S" in setting["options"] and not sasl:
-                print(f"SKIP {setting['name']}: saslpasswd2 (sasl2-bin) is not installed")
-            elif chosen:
-                run_pair(report, setting, chosen, pathlib.Path(folder))
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        folder = pathlib.Path(name)
+        if arguments.wrong:
+            falsifier = Falsifier(arguments.seed, arguments.wrong)
+            run_pairs(report, groups, folder, falsifier)
+            return falsifier.tell() + report.failed
+        if re.search(arguments.only, CHANGED_NAME):
+            report.failed += changed_answers(arguments, release, groups, folder)
+        run_pairs(report, groups, folder)
         if re.search(arguments.only, "datagrams"):
             report.datagrams(groups, arguments)
         if re.search(arguments.only, "reports"):
             report.reports()
-        if re.search(arguments.only, FLASH_NAME):
-            report.places(groups, arguments, pathlib.Path(folder))
+        for name in FLASH_NAMES:
+            if re.search(arguments.only, name):
+                report.places(name, groups, folder)
     return report.end(not arguments.only)
 
 
@@ -211,18 +293,19 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--release", choices=["debian", "newest"])
+    parser.add_argument("--wrong", type=int, metavar="N", help="change one answer in N; each must be told")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}")
     failed = 0
     if arguments.release != "newest":
         if shutil.which(memcached_command()):
-            failed += compare_with(arguments)
+            failed += compare_with(arguments, "debian")
         else:
             print("SKIP comparison with Debian's memcached: it is not installed")
     if arguments.release != "debian":
         try:
             os.environ["MEMCACHED_BIN"] = str(source.built() / "memcached")
-            failed += compare_with(arguments)
+            failed += compare_with(arguments, "newest")
         except source.Missing as why:
             print(f"SKIP comparison with memcached {source.VERSION}: {why}")
     return 1 if failed else 0

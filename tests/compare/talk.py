@@ -3,7 +3,8 @@
 
 Behind each step goes a question whose answer nothing else can be. When it comes the step is over; when the connection
 ends instead, it was closed; and when nothing comes for a while, the daemon waits for something that the session
-hasn't sent. That alone depends on time: where outcomes differ, the sessions are run again with more patience.
+hasn't sent. That alone depends on time. So a session runs on all daemons at once, and ends as "waiting" soon where all wait at the
+same place; where they don't, whoever waits has more time on the same connection.
 """
 import itertools
 import re
@@ -14,7 +15,9 @@ import time
 
 from session import Outcome
 
-WIDTH = 48  # connections at a time
+WIDTH = 48  # sessions at a time
+QUIET_SECONDS = 0.3  # then a daemon may be waiting
+PATIENCE = 20.0  # seconds for who waits where another has answered
 READ_BYTES = 1 << 18
 
 HEADER = struct.Struct(">BBHBBHIIQ")
@@ -25,7 +28,8 @@ TEXT_CAS = re.compile(rb"^VALUE \S+ \d+ \d+ (\d+)\r$| c(?:as=)?(\d+)", re.MULTIL
 # A time that was given as seconds since 1970 is so many seconds away; the daemons' seconds don't begin together.
 FAR = re.compile(rb"( t| exp=-?)\d{8,}")
 
-marks = itertools.count(10000000)
+# Each byte of them is a letter or a mark of print: no line ends in a packet that is taken for text.
+marks = (int.from_bytes(letters, "big") for letters in itertools.product(range(0x21, 0x7f), repeat=4))
 
 
 def packets(data):
@@ -43,9 +47,9 @@ def packets(data):
 class Talk:
     """One session with one daemon."""
 
-    def __init__(self, port, session, keys, done):
-        self.session, self.keys, self.done = session, keys, done
-        self.step, self.cas, self.answer, self.received = 0, 0, b"", b""
+    def __init__(self, port, session, keys, cas):
+        self.session, self.keys, self.cas = session, keys, cas
+        self.step, self.answer, self.received = 0, b"", b""
         self.end = None
         self.socket = socket.socket()
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -62,9 +66,6 @@ class Talk:
             question = b"mg a-mark O%d\r\n" % self.mark
         self.pieces = self.session.pieces(data + question)
         self.received = b""
-
-    def wants_to_send(self):
-        return bool(self.pieces)
 
     def send(self):
         try:
@@ -120,62 +121,85 @@ class Talk:
     def finish(self, end):
         self.end = end
         self.answer += self.received
+        self.received = b""
         self.socket.close()
-        self.done(Outcome(end, self.answer))
+
+    def outcome(self):
+        """As it would be if nothing more came."""
+        return Outcome(self.end or "waiting", self.answer + self.received)
 
 
-def run(talks, patience, width=WIDTH):
-    """Talks: functions that begin one each. Returns when all have ended."""
-    waiting = iter(talks)
-    selector = selectors.DefaultSelector()
-    active = {}  # Talk: when something last happened
+class Group:
+    """A session, running on each of the daemons."""
 
-    def begin():
-        make = next(waiting, None)
-        if make:
-            talk = make()
-            active[talk] = time.monotonic()
-            selector.register(talk.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, talk)
+    def __init__(self, number, talks, settled):
+        self.number, self.talks, self.settled = number, talks, settled
+        self.last = time.monotonic()  # when something happened
+        self.asked = False  # whether it is settled, since then
 
-    def drop(talk):
-        del active[talk]
-        begin()
+    def outcomes(self):
+        return [talk.outcome() for talk in self.talks]
 
-    for _ in range(width):
-        begin()
-    while active:
-        for key, events in selector.select(patience / 4):
-            talk = key.data
-            active[talk] = time.monotonic()
-            if events & selectors.EVENT_WRITE and talk.pieces:
-                talk.send()
-            if events & selectors.EVENT_READ:
-                descriptor = key.fileobj
-                selector.unregister(descriptor)
-                talk.receive()
-                if talk.end:
-                    drop(talk)
-                    continue
-                selector.register(descriptor, selectors.EVENT_READ | selectors.EVENT_WRITE, talk)
-            elif not talk.pieces:
-                selector.modify(key.fileobj, selectors.EVENT_READ, talk)
-        now = time.monotonic()
-        for talk in [talk for talk, last in active.items() if now - last > patience]:
-            selector.unregister(talk.socket)
-            talk.finish("waiting")
-            drop(talk)
-    selector.close()
+    def happened(self):
+        self.last, self.asked = time.monotonic(), False
+
+    def is_over(self, now):
+        """Have all ended, or may those that wait be left to wait?"""
+        if all(talk.end for talk in self.talks):
+            return True
+        if now - self.last > PATIENCE:
+            return True
+        if now - self.last <= QUIET_SECONDS or self.asked:
+            return False
+        self.asked = True
+        return self.settled(self.number, self.outcomes())
 
 
-def run_sessions(port, sessions, keys, patience=0.3, width=WIDTH):
-    """The outcomes, in the order of the sessions."""
-    outcomes = [None] * len(sessions)
+def serve(selector, key, events):
+    """One connection's turn."""
+    talk, group = key.data
+    group.happened()
+    if events & selectors.EVENT_WRITE and talk.pieces:
+        talk.send()
+    if events & selectors.EVENT_READ:
+        descriptor = key.fileobj
+        selector.unregister(descriptor)
+        talk.receive()
+        if not talk.end:
+            selector.register(descriptor, selectors.EVENT_READ | selectors.EVENT_WRITE, key.data)
+    elif not talk.pieces:
+        selector.modify(key.fileobj, selectors.EVENT_READ, key.data)
 
-    def maker(i):
-        return lambda: Talk(port, sessions[i], keys[i], lambda outcome: outcomes.__setitem__(i, outcome))
 
-    run((maker(i) for i in range(len(sessions))), patience, width)
-    return outcomes
+def run_sessions(ports, sessions, keys, settled, width=WIDTH, ids=None):
+    """For each session its outcomes, one of each port. settled: do these outcomes tell all, so that nobody need wait longer?
+    ids: those that each session has seen last, one of each port."""
+    found, waiting, active = [None] * len(sessions), iter(range(len(sessions))), set()
+    with selectors.DefaultSelector() as selector:
+        def begin():
+            number = next(waiting, None)
+            if number is not None:
+                group = Group(number, [Talk(port, sessions[number], keys[number], id_) for port, id_ in
+                                       zip(ports, ids[number] if ids else [0] * len(ports))], settled)
+                active.add(group)
+                for talk in group.talks:
+                    selector.register(talk.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, (talk, group))
+
+        for _ in range(width):
+            begin()
+        while active:
+            for key, events in selector.select(QUIET_SECONDS / 4):
+                serve(selector, key, events)
+            now = time.monotonic()
+            for group in [group for group in active if group.is_over(now)]:
+                for talk in group.talks:
+                    if not talk.end:
+                        selector.unregister(talk.socket)
+                        talk.finish("waiting")
+                found[group.number] = group.outcomes()
+                active.remove(group)
+                begin()
+    return found
 
 
 # ---- comparing -------------------------------------------------------------------------------------

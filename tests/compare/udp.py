@@ -10,18 +10,16 @@ import subprocess
 import time
 
 import intended
+import seconds
 import talk
-from flash import PASSING
 from helpers import Daemon, as_memcached, free_port, memcached_command, memcached_release
-from pair import Difference
+from pair import Difference, Found
 from parts import LOOK, LOOK_SHORT
 from session import Keys, Session
 
 FRAME = struct.Struct(">HHHH")  # request, number of the datagram, how many there are, reserved
 AT_ONCE = 64
-QUIET_SECONDS = 0.2  # then nothing more comes; what differs is asked again, more patiently
-TRIES = 4
-
+QUIET_SECONDS = 0.2  # then nothing more comes, if both have answered the same
 
 SHORT = re.compile(" block | bytes | length ")  # what is sent of a value may be less than was said
 STORES = re.compile(rb"(?:set|add|replace|append|prepend|cas|ms) ")
@@ -55,70 +53,131 @@ def says_too_much(step):
 
 def suitable(session):
     """A datagram is a request of its own: what is sent of a value is not gone on with in the next."""
-    return not session.binary and not SHORT.search(session.name) and len(session.steps) > 1 and \
+    return not session.binary and not seconds.is_short(session) and not SHORT.search(session.name) and len(session.steps) > 1 and \
         all(isinstance(step, bytes) and len(step) < 1200 for step in session.steps) and \
         not any(says_too_much(step.replace(b"%d", b"1000000")) for step in apart(session).steps)
 
 
-def ask(port, datagrams, quiet):
-    """The frames that come back for each: sorted, as they may come in any order."""
-    frames = collections.defaultdict(list)
-    with socket.socket(type=socket.SOCK_DGRAM) as client:
-        client.connect(("127.0.0.1", port))
-        for start in range(0, len(datagrams), AT_ONCE):
-            for number in range(start, min(start + AT_ONCE, len(datagrams))):
-                client.send(FRAME.pack(number, 0, 1, 0) + datagrams[number])
-            waited_until = time.monotonic() + quiet
-            answered = set()
-            while time.monotonic() < waited_until:
-                if select.select([client], [], [], quiet / 16)[0]:
-                    data = client.recv(65536)
-                    request, number, total, reserved = FRAME.unpack_from(data)
-                    frames[request].append((number, total, reserved, data[FRAME.size:]))
-                    if len(frames[request]) >= total:
-                        answered.add(request)
-                    # memcached may answer again: there is nothing by which to know the last message.
-                    all_answered = len(answered) == min(AT_ONCE, len(datagrams) - start)
-                    waited_until = time.monotonic() + (quiet / 8 if all_answered else quiet)
-    return [sorted(frames[number]) for number in range(len(datagrams))]
+class Asker:
+    """A socket, what was asked on it and the frames that have come back for each."""
+
+    def __init__(self, port):
+        self.socket = socket.socket(type=socket.SOCK_DGRAM)
+        self.socket.connect(("127.0.0.1", port))
+        self.frames = collections.defaultdict(list)
+
+    def send(self, number, data):
+        self.socket.send(FRAME.pack(number, 0, 1, 0) + data)
+
+    def is_whole(self, number):
+        """memcached may answer again: there is nothing by which to know the last message."""
+        frames = self.frames[number]
+        return bool(frames) and len(frames) >= frames[0][1]
+
+    def receive(self):
+        request, number, total, reserved = FRAME.unpack_from(data := self.socket.recv(65536))
+        self.frames[request].append((number, total, reserved, data[FRAME.size:]))
+
+    def answer(self, number):
+        """Frames may come in any order, and memcached may answer nothing with a message of nothing."""
+        return sorted(frame for frame in self.frames[number] if frame[3])
 
 
-def run(port, sessions, keys, quiet):
-    """Plain outcomes: how many datagrams answered each step, and what was in them."""
-    answers, shapes, cas = [b""] * len(sessions), [()] * len(sessions), [0] * len(sessions)
-    for number in range(max(len(session.steps) for session in sessions)):
-        asked = [i for i, session in enumerate(sessions) if number < len(session.steps)]
-        found = ask(port, [sessions[i].step(number, keys[i], cas[i]) for i in asked], quiet)
-        for i, frames in zip(asked, found):
-            frames = [frame for frame in frames if frame[3]]  # memcached may answer nothing with a message of nothing
-            answer = b"".join(frame[3] for frame in frames)
-            ids = [int(a or b) for a, b in talk.TEXT_CAS.findall(answer)]
-            cas[i] = next((value for value in reversed(ids) if value), cas[i])
-            answers[i] += answer
-            shapes[i] += (tuple(frame[:3] for frame in frames),)
-    return [(shape, "", PASSING.sub(rb"\1-", talk.plain(session, talk.Outcome("", answer))[1])) for session, shape, answer in zip(sessions, shapes, answers)]
+def listen(askers, numbers, quiet, settled):
+    """Until nothing more comes: for a moment when all that was asked is answered, for longer when something isn't, and with much
+    patience while an answer of one differs from the other's."""
+    waited_from = time.monotonic()
+    while True:
+        ready, _, _ = select.select([asker.socket for asker in askers], [], [], quiet / 16)
+        for asker in askers:
+            if asker.socket in ready:
+                asker.receive()
+        now = time.monotonic()
+        if ready:
+            waited_from = now
+        waited = now - waited_from
+        if waited > talk.PATIENCE:
+            return
+        whole = all(asker.is_whole(number) for asker in askers for number in numbers)
+        if waited > (quiet / 8 if whole else quiet) and all(settled(number) for number in numbers):
+            return
+
+
+def ask(ports, datagrams, settled):
+    """Of each datagram the frames that came back from each of the ports. settled(number, both answers): must nothing more come?"""
+    askers = [Asker(port) for port in ports]
+    for start in range(0, len(datagrams), AT_ONCE):
+        numbers = range(start, min(start + AT_ONCE, len(datagrams)))
+        for number in numbers:
+            for asker, data in zip(askers, datagrams[number]):
+                asker.send(number, data)
+        listen(askers, numbers, QUIET_SECONDS, lambda number: settled(number, [asker.answer(number) for asker in askers]))
+    for asker in askers:
+        asker.socket.close()
+    return [[asker.answer(number) for asker in askers] for number in range(len(datagrams))]
+
+
+class Run:
+    """All sessions with both, a step of each at a time."""
+
+    def __init__(self, ports, sessions):
+        self.ports, self.sessions = ports, sessions
+        self.keys = [Keys() for _ in sessions]
+        self.answers = [[b"", b""] for _ in sessions]
+        self.shapes = [[(), ()] for _ in sessions]
+        self.cas = [[0, 0] for _ in sessions]
+
+    def plain(self, i, place, frames=()):
+        """How many datagrams answered each step, and what was in them; these frames, too."""
+        answer = self.answers[i][place] + b"".join(frame[3] for frame in frames)
+        shape = (*self.shapes[i][place], tuple(frame[:3] for frame in frames)) if frames != () else self.shapes[i][place]
+        return shape, "", seconds.without(talk.plain(self.sessions[i], talk.Outcome("", answer))[1])
+
+    def step(self, number):
+        asked = [i for i, session in enumerate(self.sessions) if number < len(session.steps)]
+
+        def settled(at, frames):
+            i = asked[at]
+            ours, theirs = (self.plain(i, place, found) for place, found in enumerate(frames))
+            return ours == theirs or excuse(self.sessions[i], ours, theirs) is not None
+
+        found = ask(self.ports, [[self.sessions[i].step(number, self.keys[i], cas) for cas in self.cas[i]] for i in asked], settled)
+        for i, both in zip(asked, found):
+            for place, frames in enumerate(both):
+                answer = b"".join(frame[3] for frame in frames)
+                ids = [int(a or b) for a, b in talk.TEXT_CAS.findall(answer)]
+                self.cas[i][place] = next((cas for cas in reversed(ids) if cas), self.cas[i][place])
+                self.answers[i][place] += answer
+                self.shapes[i][place] += (tuple(frame[:3] for frame in frames),)
+
+
+def excuse(session, ours, theirs):
+    return intended.reason(session, ours[1:], theirs[1:], memcached_release()) or intended.in_datagrams(ours, theirs)
+
+
+def is_late(ours, theirs):
+    """Has one of them answered nothing but what the other has, and less of it?"""
+    few, many = sorted((collections.Counter(sum(outcome[0], ())) for outcome in (ours, theirs)), key=lambda frames: frames.total())
+    return few != many and not few - many
 
 
 def compare(groups, seed, count):
-    """(sessions, differences, excused)."""
+    """(sessions, what was found, excused)."""
     candidates = [session for group, sessions in groups.items() if group.startswith(("text", "meta")) for session in sessions
                   if suitable(session)]
-    left = [apart(session) for session in random.Random(seed).sample(candidates, min(count, len(candidates)))]
-    total, excuses, different, ports = len(left), collections.Counter(), [], (free_port(), free_port())
+    sessions = [apart(session) for session in random.Random(seed).sample(candidates, min(count, len(candidates)))]
+    excuses, found, ports = collections.Counter(), Found(), (free_port(), free_port())
     quiet = subprocess.DEVNULL
     with Daemon(["-m", "64", "-U", str(ports[0]), *as_memcached()], stderr=quiet), \
             Daemon(["-m", "64", "-U", str(ports[1])], program=memcached_command(), stderr=quiet):
-        for attempt in range(TRIES):
-            keys = [Keys() for _ in left]
-            outcomes = [run(port, left, keys, QUIET_SECONDS * (attempt + 1)) for port in ports]
-            different = []
-            for session, ours, theirs in zip(left, *outcomes):
-                entry = intended.reason(session, ours[1:], theirs[1:], memcached_release()) or intended.in_datagrams(ours, theirs) if ours != theirs else None
-                if entry:
-                    excuses[entry.name] += 1
-                elif ours != theirs:
-                    different.append(Difference(session, ours, theirs))
-            left = [found.session for found in different]
-            if not left:
-                break
-    return total, different, excuses
+        run = Run(ports, sessions)
+        for number in range(max(len(session.steps) for session in sessions)):
+            run.step(number)
+        for i, session in enumerate(sessions):
+            ours, theirs = (run.plain(i, place) for place in range(2))
+            entry = excuse(session, ours, theirs) if ours != theirs else None
+            if entry:
+                excuses[entry.name] += 1
+            elif ours != theirs:
+                (found.late if is_late(ours, theirs) else found.different).append(Difference(session, ours, theirs))
+    return len(sessions), found, excuses

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The model test in all its configurations: a fresh daemon, tiny memory and flash, model_client.
 
-One line each: "PASS model/plain ..." or "FAIL model/plain ...", then what there is to see.
+One line each: "PASS model/plain ..." or "FAIL model/plain ...", then what there is to see. "LATE model/plain" is one in which nothing
+was wrong, but which did not reach what it is for in time, or took too much time or memory; the next line is the command that runs it alone.
+The daemons have the policy that everybody has, but for the configurations whose options name another.
 FLASHIELD_BIN names the daemon; the client beside it is used. Exit code 1 if one failed.
 """
 import argparse
 import concurrent.futures
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -18,12 +21,18 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "protocol"))
+
+from helpers import free_port  # noqa: E402 (it needs the path above)
+
 REPORTING = threading.Lock()  # reports are printed whole, and the shared allowance of extra time is counted
 BUILD = os.path.join(HERE, "..", "..", "build")
 ITEM_LIMIT = 128 << 10
 RATE = {"release": 20000, "debug": 15000, "asan": 8000, "tsan": 5000}  # commands per second, each thread
 MOVING = "flash_hits,segments_written,segments_reclaimed"
 MIB = 1 << 20
+NOT_REACHED, NO_END = 3, "no end"  # exit codes of the client; run.c has the first
+UNANSWERED = re.compile(r"no answer for \d+ s")
 
 
 def config(name, daemon="", faults="", client="", require=MOVING, strict=True, m=4, flash="2m", segment="128k",
@@ -39,6 +48,7 @@ DEVICE = ("device_read_again=every:5,device_read_slow=every:50,device_read_eio=p
           "device_read_corrupt=prob:5,reclaim_walk_fails=every:5000")
 CONFIGS = [
     config("plain", require=MOVING + ",flash_objects_reinserted"),
+    config("all", "--admission all"),
     config("tags", FEW_TAGS, flash="1280k", segment="256k", require=MOVING + ",false_matches,exact_rejects"),
     config("frugal", "--index=frugal --frugal-memory=100", SLOW_STEPS, require=MOVING + ",frugal_kills,flash_objects_reinserted"),
     config("frugal-device", "--index=frugal --frugal-memory=100 --reinsertion live", DEVICE, strict=False,
@@ -74,7 +84,7 @@ CONFIGS = [
            require="flash_hits,segments_written,flash_dead_on_commit"),
     config("live", "--reinsertion live --clock-mode mfu --placement paper", "store_reclaim_visit=every:20",
            require=MOVING + ",flash_objects_reinserted"),
-    config("everything", FEW_TAGS + " --reinsertion live",
+    config("everything", FEW_TAGS + " --reinsertion live --admission all",
            REVALIDATE + ",store_promote=every:2,cleaner_pause_before_commit=every:3", flash="1280k", segment="256k",
            require=MOVING + ",false_matches,flash_promotions,flash_revalidations"),
     config("trouble", FEW_TAGS, REVALIDATE + ",store_promote=every:3,cleaner_pause_before_commit=every:3,"
@@ -88,7 +98,7 @@ CONFIGS = [
            short=False),
     config("buffered", "--direct-io off --admission second-hit --filter-bits 8", short=False),
     config("write-limit", "--flash-write-limit 512k", short=False, require="flash_hits,segments_written"),
-    config("trained", "--admission svm --training-window 2s --flashiness-horizon 2s", short=False,
+    config("trained", "--training-window 2s --flashiness-horizon 2s",
            require="flash_hits,segments_written"),
     config("crowd", FEW_TAGS, "device_read_slow=every:20,store_promote=every:4",
            client="--threads 4 --connections 40 --keys 24000", short=False),
@@ -96,12 +106,6 @@ CONFIGS = [
     config("dram-only", flash=None, short=False, require="evictions"),
     config("tiny", m=1, segment="64k", flash="1m", short=False),
 ]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def resident(pid):
@@ -127,8 +131,6 @@ class Daemon:
                         "--segment-size", c["segment"]]
             if c["strict"]:  # however busy the machine is, no read is answered as a miss for its sake
                 command += ["--flash-read-timeout", "60s"]
-            if "--admission" not in c["daemon"]:
-                command += ["--admission", "all"]
         self.command = command + c["daemon"]
         env = dict(os.environ, FLASHIELD_FAULTS=c["faults"])
         self.process = subprocess.Popen(self.command, stderr=self.log, stdout=self.log, env=env)
@@ -185,20 +187,26 @@ def client_command(client, c, port, arguments):
     return command + ["--patience", "180"] + c["client"]  # for what hangs: whoever is slow isn't wrong
 
 
-def judge(daemon, code, exit_code, c, variant):
-    """What is wrong, in a few words each."""
-    wrong = []
+def judge(daemon, output, code, exit_code, c, variant):
+    """What is wrong and what is late, in a few words each."""
+    wrong, late = [], []
     log = daemon.text()
-    if code != 0:
+    if code == NOT_REACHED:
+        late.append("it did not reach what it is for")
+    elif code == NO_END or UNANSWERED.search(output):
+        late.append("the client did not end" if code == NO_END else UNANSWERED.search(output).group())
+    elif code != 0:
         wrong.append(f"client ended with {code}")
-    if exit_code != 0:
-        wrong.append("daemon did not stop" if exit_code is None else f"daemon ended with {exit_code}")
+    if exit_code is None:
+        late.append("daemon did not stop")
+    elif exit_code != 0:
+        wrong.append(f"daemon ended with {exit_code}")
     if re.search(r"Sanitizer|runtime error:", log):
         wrong.append("sanitizer report")
     limit = int(1.1 * c["m"] * MIB) + 24 * MIB
     if variant in ("release", "debug") and daemon.peak > limit:
-        wrong.append(f"resident memory {daemon.peak / MIB:.1f} MiB, limit {limit / MIB:.1f}")
-    return wrong
+        late.append(f"resident memory {daemon.peak / MIB:.1f} MiB, limit {limit / MIB:.1f}")
+    return wrong, late
 
 
 def talk(client, c, daemon, arguments):
@@ -210,16 +218,22 @@ def talk(client, c, daemon, arguments):
                               stderr=subprocess.STDOUT, timeout=arguments.seconds * 5 + 900, check=False)
         return done.stdout.decode("utf-8", "replace"), done.returncode
     except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode("utf-8", "replace"), "no end"
+        return (late.stdout or b"").decode("utf-8", "replace"), NO_END
 
 
-def report(daemon, c, arguments, output, wrong):
+def again(c, arguments):
+    """The command that runs it alone."""
+    command = ["tests/model/run.py", "--variant", arguments.variant, "--seconds", f"{arguments.seconds:g}", c["name"]]
+    return shlex.join(command + (["--seed", str(arguments.seed)] if arguments.seed else []))
+
+
+def report(daemon, c, arguments, output, wrong, late):
     name = f"model/{arguments.variant}/{c['name']}"
-    if not wrong:
+    if not wrong and not late:
         summary = output.strip().splitlines()[-1] if output.strip() else ""
         print(f"PASS {name} (peak {daemon.peak / MIB:.1f} MiB) {summary}", flush=True)
         return
-    print(f"FAIL {name}: {'; '.join(wrong)}", flush=True)
+    print(f"{'FAIL' if wrong else 'LATE'} {name}: {'; '.join(wrong + late)}\n  again: {again(c, arguments)}")
     print(f"  {' '.join(daemon.command)}\n  FLASHIELD_FAULTS={c['faults']}")
     print("".join(f"  {line}\n" for line in output.splitlines()))
     print("".join(f"  daemon: {line}\n" for line in daemon.text().splitlines()[-60:]), flush=True)
@@ -234,11 +248,11 @@ def run_one(binary, client, c, arguments):
             output, code = talk(client, c, daemon, arguments)
         finally:  # also when this script is told to end
             exit_code = daemon.stop()
-        wrong = judge(daemon, code, exit_code, c, arguments.variant)
+        wrong, late = judge(daemon, output, code, exit_code, c, arguments.variant)
         with REPORTING:
             arguments.extra -= max(0, time.monotonic() - began - arguments.seconds - 2)
-            report(daemon, c, arguments, output, wrong)
-        return not wrong
+            report(daemon, c, arguments, output, wrong, late)
+        return not wrong and not late
 
 
 def find_binary(variant):

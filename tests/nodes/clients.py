@@ -69,7 +69,7 @@ class PylibmcClient:
 
     def __init__(self, cluster):
         self.client = pylibmc.Client(cluster.addresses(), behaviors={
-            "ketama": True, "tcp_nodelay": True, "connect_timeout": 2000, "remove_failed": 1, "failure_limit": 1,
+            "ketama": True, "tcp_nodelay": True, "connect_timeout": 10000, "_poll_timeout": 10000, "remove_failed": 1, "failure_limit": 1,
             "retry_timeout": RETRY_SECONDS, "dead_timeout": RETRY_SECONDS})
 
     def set(self, key, value):

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define LINE_BYTES 8192
-#define PATIENCE_MS 2000
+#define PATIENCE_MS 10000
 
 static void must_set(memcached_st *client, memcached_behavior_t behavior, uint64_t value)
 {

@@ -51,7 +51,8 @@ def warm_up(life):
 def test_a_node_that_only_hung_comes_back_with_old_values(make_life, kind):
     """The negative control, and a limit that no setting of a node removes: a process that was stopped, or cut off,
     never knew that it was left out. It is as warm as before, memcached likewise."""
-    life = make_life(ProxyClient, kind, timeout=500, server_failure_limit=1, server_retry_timeout=2000)
+    # So long that a node that only had to wait for the machine is not left out, too.
+    life = make_life(ProxyClient, kind, timeout=4000, server_failure_limit=1, server_retry_timeout=8000)
     victim, owned = warm_up(life)
     victim.process.send_signal(signal.SIGSTOP)
     life.meanwhile()

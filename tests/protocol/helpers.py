@@ -1,16 +1,61 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A daemon under test, a client on a raw socket, and objects that lie where a test wants them."""
+"""A daemon under test, a client on a raw socket, and objects that lie where a test wants them. A test ends in one of four ways:
+it passes, it is wrong (any exception but the two below), it is late, or the machine is broken."""
+import errno
 import functools
 import itertools
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLACED_AT_ONCE = 200
 PATIENCE = 120.0  # seconds; a bound for what hangs, as sanitizer builds on a busy machine are slow
+
+
+class Late(AssertionError):
+    """A wait ran out, or a rate, a share or a time was missed. A busy machine can do that: such a test is tried again, alone."""
+
+
+class Broken(AssertionError):
+    """The machine has refused something that a test needs. The run says nothing about the daemon."""
+
+
+NO_ROOM = 32 << 20  # bytes; a failure on a file system with less free says nothing
+REFUSED = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+
+
+def no_room():
+    """Which file system that the tests use is full?"""
+    return next((path for path in (tempfile.gettempdir(), "/dev/shm") if os.path.isdir(path) and
+                 shutil.disk_usage(path).free < NO_ROOM), None)
+
+
+def judged(error):
+    """The exception that says how the test ended, for one that it met."""
+    if isinstance(error, (Late, Broken)) or not isinstance(error, Exception):
+        return error
+    full = no_room()
+    if full:
+        return Broken(f"no space in {full}; then: {error!r}")
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in REFUSED):
+        return Broken(repr(error))
+    if isinstance(error, (TimeoutError, subprocess.TimeoutExpired)):
+        return Late(f"a wait ran out: {error}")
+    return error
+
+
+def in_time(condition, what):
+    """Of a rate, a share or a time, which a busy machine can miss."""
+    if not condition:
+        raise Late(what)
 
 
 def flashield_command():
@@ -28,11 +73,16 @@ def is_frugal():
 
 
 @functools.cache
-def has_faults():
+def has_faults(command=None):
     """Only where there are fault points, a name that isn't one is an error."""
-    done = subprocess.run([flashield_command(), "-u", "nobody", "-s", "/nonexistent/socket"], capture_output=True, check=False,
+    done = subprocess.run([command or flashield_command(), "-u", "nobody", "-s", "/nonexistent/socket"], capture_output=True, check=False,
                           env=dict(os.environ, FLASHIELD_FAULTS="no_such_point=always"), timeout=PATIENCE)
     return done.returncode == 64
+
+
+def driven_command():
+    """A daemon with fault points, which a test can drive: the one under test if it has some."""
+    return flashield_command() if has_faults() else os.environ.get("FLASHIELD_FAULTS_BIN", str(ROOT / "build" / "debug" / "flashield"))
 
 
 @functools.cache
@@ -66,8 +116,25 @@ def until(condition, what, patience=PATIENCE):
         result = condition()
         if result:
             return result
-        assert time.monotonic() < end, f"waited {patience} s for: {what}"
+        in_time(time.monotonic() < end, f"waited {patience} s for: {what}")
         time.sleep(0.01)
+
+
+def breathe():
+    """Of a load beside a test: leaves the machine to others for a moment. Nothing is waited for."""
+    time.sleep(0.02)
+
+
+class Countdown:
+    """Of times to live that a test sets from its beginning on: what may be left of them now, however long the test was held up."""
+
+    def __init__(self):
+        self.began = time.monotonic()
+
+    def words(self, seconds):
+        """"t" and the seconds that may be left of so many."""
+        passed = int(time.monotonic() - self.began) + 1
+        return {b"t%d" % left for left in range(max(seconds - passed, 0), seconds + 1)}
 
 
 def await_counts(client):
@@ -75,15 +142,24 @@ def await_counts(client):
     until(lambda: client.count("index_slots_uncounted") == 0, "the count of slots")
 
 
-# Below the ports that the kernel gives to clients, so that none of them gets in between; a range for each of
-# the processes that pytest-xdist runs side by side.
+# Below the ports that the kernel gives to clients, so that none of them gets in between. A process of tests takes a block of them
+# for its life, by a name that the kernel gives to one process at a time.
 PORTS = range(20000, 32000)
-PROCESSES = 8
-process_number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % PROCESSES
-own_ports = PORTS[process_number * len(PORTS) // PROCESSES:(process_number + 1) * len(PORTS) // PROCESSES]
-ports = itertools.cycle(own_ports)
-for _ in range(os.getpid() % len(own_ports)):  # whoever runs tests beside begins elsewhere
-    next(ports)
+BLOCK = 250
+
+
+@functools.cache
+def own_ports():
+    """The ports of this process, in turn, and what holds them."""
+    for first in PORTS[::BLOCK]:
+        holder = socket.socket(socket.AF_UNIX)
+        try:
+            holder.bind(f"\0flashield-tests-{first}")
+        except OSError:
+            holder.close()
+            continue
+        return itertools.cycle(range(first, first + BLOCK)), holder
+    raise Broken("each block of ports is taken")
 
 
 def is_free(port):
@@ -98,14 +174,19 @@ def is_free(port):
 
 
 def free_port():
-    return next(port for port in ports if is_free(port))
+    for port in itertools.islice(own_ports()[0], BLOCK):
+        if is_free(port):
+            return port
+    raise Broken("no port is free")
 
 
 class Daemon:
-    """A process that serves on 127.0.0.1; `with` starts and stops it."""
+    """A process that serves on 127.0.0.1; `with` starts and stops it. One that is driven has fault points, and a socket by which a
+    test places objects on flash, lets cleaner and keeper come to rest, and moves the clock (server/drive.h)."""
 
-    def __init__(self, options, program=None, port=None, listen=True, stderr=None, environment=None):
-        self.program = program or flashield_command()
+    def __init__(self, options, program=None, port=None, listen=True, stderr=None, environment=None, driven=False):
+        self.program = program or (driven_command() if driven else flashield_command())
+        self.driven = tempfile.TemporaryDirectory() if driven else None
         self.options = options
         self.port = port
         self.listen = listen
@@ -125,15 +206,23 @@ class Daemon:
         return command
 
     def start(self):
-        self.port = self.port or free_port()
+        chosen, self.port = not self.port, self.port or free_port()
+        if self.driven:
+            if not os.path.exists(self.program):
+                pytest.skip(f"{self.program} is not built")
+            self.environment = dict(self.environment or os.environ, FLASHIELD_DRIVE=self.drive_path())
         self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stderr=self.stderr,
                                         env=self.environment)
         if self.listen:
-            until(self.answers, f"an answer of {self.program}")
+            until(lambda: self.answers(chosen), f"an answer of {self.program}")
         return self
 
-    def answers(self):
-        assert self.process.poll() is None, f"{self.command()} ended with {self.process.returncode}"
+    def answers(self, chosen=False):
+        """chosen: the port was free just now, and is nobody's but this process's."""
+        if self.process.poll() is not None:
+            if chosen and not is_free(self.port):
+                raise Broken(f"a stranger has taken port {self.port}")
+            raise AssertionError(f"{self.command()} ended with {self.process.returncode}")
         try:
             with self.client() as client:
                 if "binary" in self.options or "-S" in self.options:
@@ -160,7 +249,7 @@ class Daemon:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise
+            raise Late(f"waited {PATIENCE} s for the end of {self.command()}") from None
 
     def __enter__(self):
         return self.start()
@@ -169,7 +258,28 @@ class Daemon:
         assert self.stop() == 0, "not a clean end (sanitizers tell here too)"
 
     def client(self):
-        return Client(self.port)
+        return Client(self.port, daemon=self)
+
+    def drive_path(self):
+        return os.path.join(self.driven.name, "drive")
+
+    def drive(self, line, answer):
+        with Client(0, self.drive_path()) as client:
+            assert client.ask(line + b"\n") == answer + b"\n"
+
+    def place(self, keys):
+        """Puts the objects of these keys, which are in DRAM, on flash."""
+        for first in range(0, len(keys), PLACED_AT_ONCE):
+            some = keys[first:first + PLACED_AT_ONCE]
+            self.drive(b"place " + b" ".join(some), b"PLACED %d" % len(some))
+
+    def rest(self):
+        """Waits until cleaner and keeper have nothing to do."""
+        self.drive(b"rest", b"RESTS")
+
+    def clock(self, word):
+        """Lets the clock "stand" or "go", or moves it forward by so many milliseconds."""
+        self.drive(b"clock %s" % str(word).encode(), b"OK")
 
     def resident_bytes(self):
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
@@ -185,7 +295,8 @@ class Daemon:
 class Client:
     """A raw socket with a buffered reader."""
 
-    def __init__(self, port, path=None):
+    def __init__(self, port, path=None, daemon=None):
+        self.daemon = daemon
         if path:
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(PATIENCE)
@@ -238,6 +349,16 @@ class Client:
         self.socket.settimeout(0)
         try:
             return not self.reader.peek(1)
+        finally:
+            self.socket.settimeout(PATIENCE)
+
+    def take(self):
+        """What is there now and was not read before, b"" when nothing is. For a client that doesn't use its reader."""
+        self.socket.settimeout(0)
+        try:
+            return self.socket.recv(1 << 20)
+        except BlockingIOError:
+            return b""
         finally:
             self.socket.settimeout(PATIENCE)
 
@@ -343,6 +464,11 @@ def on_flash(client, key):
 
 def put_on_flash(client, prefix, exptime=0):
     """The key of an object that lies on flash, with the value "old"."""
+    if client.daemon and client.daemon.driven:
+        key = b"%s-%d" % (prefix, next(serial))
+        assert client.set(key, b"old", exptime=exptime) == b"STORED\r\n"
+        client.daemon.place([key])
+        return key
     for turn in range(20):
         names = [b"%s-%d-%d" % (prefix, turn, n) for n in range(30)]
         for name in names:
@@ -351,7 +477,7 @@ def put_on_flash(client, prefix, exptime=0):
         found = [name for name in names if on_flash(client, name)]
         if found:
             return found[0]
-    raise AssertionError("no object got to flash")
+    raise Late("no object got to flash")
 
 
 class Placer:
@@ -379,21 +505,27 @@ class Placer:
     def put_many(self, kind, count):
         """Keys of so many objects of this kind. Who waits for the last may lose the first to an
         eviction: such a one is replaced."""
+        if self.where == "flash" and self.daemon.driven:
+            keys = [kind.store(self.client) for _ in range(count)]
+            self.daemon.place(keys)
+            return keys
         keys = []
         for _ in range(20):
             keys += [self.put(kind) for _ in range(count - len(keys))]
             keys = [key for key in keys if self.client.get(key)]
             if len(keys) == count:
                 return keys
-        raise AssertionError(f"never {count} objects at a time")
+        raise Late(f"never {count} objects at a time")
 
     def put(self, kind):
         """The key of a new object of this kind, lying where it should."""
         if self.where == "dram":
             return kind.store(self.client)
+        if self.daemon.driven:
+            return self.put_many(kind, 1)[0]
         for _ in range(20):
             key = self.find(kind)
             if key:
                 return key
             self.refill()
-        raise AssertionError("no object got to flash")
+        raise Late("no object got to flash")

@@ -5,7 +5,7 @@ import urllib.parse
 
 import pytest
 
-from helpers import Daemon, Kind, fill, fill_turn, memcached_command, memcached_release, until
+from helpers import PATIENCE, Daemon, Kind, fill, fill_turn, memcached_command, memcached_release, until
 
 PLAIN = Kind(b"a value of some length")
 KINDS = [PLAIN]
@@ -346,7 +346,7 @@ def test_shutdown_ends_the_daemon(start, command):
         client.send(b"set key 0 0 1\r\nx\r\n" + command + b"\r\n")
         assert client.line() == b"STORED\r\n"
         assert client.ends()
-    assert daemon.process.wait(30) == 0
+    assert daemon.process.wait(PATIENCE) == 0
 
 
 def test_cachedump_lists_a_class(start):

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A new flash file doesn't hold up the start: memory serves while it is made, and a stop or a kill meanwhile is no matter."""
+import functools
 import os
 import signal
 
 import pytest
 
 from conftest import SEGMENT
-from helpers import Daemon, fill_turn, free_port, has_faults, on_flash, until
+from helpers import Daemon, free_port, on_flash, put_on_flash, until
 from metrics import scrape, value as value_of
 
 MIB = 1 << 20
 SIZE = 48 * MIB  # three times what a start makes at once
 
 
-pytestmark = pytest.mark.skipif(not has_faults(), reason="this build has no fault points")
+@pytest.fixture
+def start(start):
+    """They need fault points."""
+    return functools.partial(start, driven=True)
 
 
 @pytest.fixture
@@ -63,18 +67,14 @@ def test_memory_serves_meanwhile_and_a_stop_is_prompt(start, options, open_folde
 
 def test_a_kill_meanwhile(start, options, open_folder):
     """The file is continued, and its space is still reserved."""
-    daemon = Daemon(options, environment=environment("device_file_slow=always")).start()
+    daemon = Daemon(options, environment=environment("device_file_slow=always"), driven=True).start()
     assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
     state = (open_folder / "flash").stat()
     assert state.st_size < MIB
     again = start(*options, "--flash-min-free", "1")
     complete(again)
     with again.client() as client:
-        names = [b"key-%d" % n for n in range(30)]
-        for name in names:
-            client.set(name, b"value")
-        fill_turn(client)
-        until(lambda: any(on_flash(client, name) for name in names), "an object on flash")
+        assert on_flash(client, put_on_flash(client, b"key"))
 
 
 def test_no_room_later(start, options, open_folder):
@@ -88,9 +88,7 @@ def test_no_room_later(start, options, open_folder):
     assert 16 * MIB <= int(rows["flash_allocated_bytes"]) < SIZE
     assert log.read_text().count("error: flash: the file can't be made longer than ") == 1
     with daemon.client() as client:
-        for _ in range(4):
-            fill_turn(client)
-        until(lambda: client.count("segments_used") > 0, "segments")
+        assert on_flash(client, put_on_flash(client, b"key"))
         assert client.count("flash_offline") == 0
     assert daemon.stop() == 0
     again = start(*options)

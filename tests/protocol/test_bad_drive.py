@@ -14,7 +14,7 @@ from crowd import Crowd
 from helpers import PATIENCE, fill, is_frugal, until
 from slowdrive import LIBRARY, SlowDrive
 
-pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
+pytestmark = [pytest.mark.clock, pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")]
 
 VALUE = 900  # bytes
 MIB = 1 << 20

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from conftest import FLASH
-from helpers import PATIENCE, fill, free_port, until
+from helpers import PATIENCE, breathe, fill, free_port, until
 from metrics import Measured, counters
 
 CONFIG = """
@@ -109,7 +109,7 @@ def load(daemon, number, over):
             client.all(b"".join(b"set %s 0 0 5 noreply\r\nvalue\r\n" % key for key in keys))
             for _ in range(20):
                 fill(client, 64 << 10)
-                over.wait(0.02)  # the cleaner's turn: a load, not a wait for something
+                breathe()
             client.get(*keys, b"absent")
 
 

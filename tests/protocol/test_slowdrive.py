@@ -13,7 +13,7 @@ import pytest
 from helpers import PATIENCE, Daemon, fill, fill_turn, free_port, memcached_command, on_flash, until
 from slowdrive import LIBRARY, SlowDrive
 
-pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")
+pytestmark = [pytest.mark.clock, pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")]
 
 PAGE = 4096
 FLASH = ["--flash-size", "16m", "--segment-size", "64k", "--admission", "all", "-m", "4", "-t", "2"]

@@ -147,3 +147,15 @@ def test_segments_stand_for_pages_of_extstore(start, flash_options, client):
         found = pages()
         assert sorted(found) == list(range(int(flash.stats(b"segments")["segments_total"])))
         assert all(list(page) == ["version", "bytes", "bucket", "free_bucket"] for page in found.values())
+
+
+CRAWLER = ["lru_crawler_running", "lru_crawler_starts"]
+
+
+@pytest.mark.parametrize("options, command, shown", [([], b"disable", False), (["-o", "no_lru_crawler"], b"enable", True)], ids=["off", "on"])
+def test_rows_of_the_crawler_come_and_go_with_it(start, options, command, shown):
+    """They are there while it is switched on, by an option or by a command."""
+    with start(*options).client() as client:
+        assert [name in client.stats() for name in CRAWLER] == [not shown] * 2
+        assert client.ask(b"lru_crawler " + command + b"\r\n") == b"OK\r\n"
+        assert [name in client.stats() for name in CRAWLER] == [shown] * 2

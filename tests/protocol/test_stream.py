@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from helpers import PATIENCE, Client, Daemon, Kind, until
+from helpers import PATIENCE, Client, Daemon, Kind, in_time, until
 
 NAMED = Kind(b"value of %key" + b"." * 200, copies=150)
 KINDS = [NAMED]
@@ -154,6 +154,7 @@ def test_first_byte_chooses_the_protocol(client):
     assert client.ends()
 
 
+@pytest.mark.clock
 def test_slow_reader_takes_bounded_memory(start):
     """Who asks for 400 MB and reads nothing costs a few MB; the others are served."""
     daemon = start("-m", "32")
@@ -169,12 +170,13 @@ def test_slow_reader_takes_bounded_memory(start):
             pass
         assert other.ask(b"version\r\n").startswith(b"VERSION")
         if "san" not in daemon.program:  # their own memory comes on top
-            assert daemon.resident_bytes() - before < 8 << 20
+            in_time(daemon.resident_bytes() - before < 8 << 20, "the reader's memory")
         slow.socket.settimeout(PATIENCE)
         for _ in range(1000):
             assert slow.values() == [(b"large", 0, value, None)]
 
 
+@pytest.mark.clock
 def test_slow_reader_of_flash(start, flash_options):
     """The same from flash: reads stop when nobody takes their answers."""
     daemon = start(*flash_options)
@@ -192,7 +194,7 @@ def test_slow_reader_of_flash(start, flash_options):
         except TimeoutError:
             pass
         if "san" not in daemon.program:
-            assert daemon.resident_bytes() - before < 16 << 20
+            in_time(daemon.resident_bytes() - before < 16 << 20, "the reader's memory")
         assert client.ask(b"version\r\n").startswith(b"VERSION")
 
 
@@ -239,7 +241,7 @@ def test_many_that_do_not_read(open_folder, tmp_path, size, flash):
                 overwrite(turn + 1)
             if "asan" not in daemon.program:  # where freed memory is kept
                 bound = memory * 1.1 * 2**20 + 24 * 2**20 + connections * (size + 64 * 2**10)
-                assert daemon.resident_bytes() <= bound
+                in_time(daemon.resident_bytes() <= bound, "the memory of all")
             hits = 0
             for n, client in enumerate(clients):
                 for some in wanted(n):

@@ -8,11 +8,10 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 
-from helpers import PATIENCE, SEGMENT, Daemon, fill, flashield_command, free_port, until
+from helpers import PATIENCE, SEGMENT, Daemon, Late, breathe, fill, flashield_command, free_port, until
 
 pexpect = pytest.importorskip("pexpect")
 pyte = pytest.importorskip("pyte")
@@ -89,8 +88,8 @@ class Screen:
             return condition()
         try:
             return until(step, what)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.text()}") from None
+        except Late as error:
+            raise Late(f"{error}\n{self.text()}") from None
 
     def shows(self, *texts):
         self.until(lambda: all(text in self.text() for text in texts), texts)
@@ -174,7 +173,7 @@ def load(loaded):
             while not stop.is_set():
                 client.all(b"".join(b"get shop:%d\r\nget feed:%d\r\n" % (i, i) for i in range(50)))
                 client.set(b"shop:1", b"v" * 300)
-                time.sleep(0.001)
+                breathe()
 
     thread = threading.Thread(target=play)
     thread.start()

@@ -30,18 +30,17 @@ def event(watcher, type_):
 
 def emitted(daemon, watcher, type_, act):
     """Acts until an event of this type comes."""
-    watcher.socket.settimeout(0.3)
-    for _ in range(100):
+    seen = bytearray()
+
+    def told():
         act()
-        try:
-            while True:
-                line = watcher.socket.recv(1 << 20)
-                if f"type={type_} ".encode() in line:
-                    text = next(one for one in line.decode().splitlines() if f"type={type_} " in one)
-                    return dict(word.split("=", 1) for word in text.split() if "=" in word)
-        except TimeoutError:
-            continue
-    raise AssertionError(f"no {type_}")
+        while data := watcher.take():
+            seen.extend(data)
+        whole = seen.decode().rpartition("\n")[0].splitlines()
+        return next((line for line in whole if f"type={type_} " in line), None)
+
+    line = until(told, f"an event {type_}")
+    return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 
 def test_watching_can_be_forbidden(start):
@@ -279,14 +278,12 @@ def test_a_watcher_that_reads_nothing_loses_lines_and_is_told(start):
             return int(client.stats()["log_watcher_skipped"]) > 0
 
         until(skipped, "skipped lines")
-        watcher.socket.settimeout(0.2)
         last = [b""]
 
         def told():
             """A line after the lost ones brings it; until there is room for one, the watcher reads what waits for it."""
-            try:
-                data = watcher.socket.recv(1 << 16)
-            except TimeoutError:
+            data = watcher.take()
+            if not data:
                 client.get(*keys)
                 return False
             last[0] = last[0][-20:] + data

@@ -5,16 +5,22 @@ A bound ends what hangs. It is minutes, as a busy machine may stand still; no sp
 """
 import contextlib
 import os
+import pathlib
 import queue
 import random
 import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from dataclasses import dataclass
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "protocol"))
+
+from helpers import free_port  # noqa: E402 (it needs the path above)
 
 PATIENCE = 240  # seconds
 EXTRA = 240  # seconds more for what a busy machine doesn't reach in time
@@ -53,14 +59,8 @@ class Failure(Exception):
     """What is wrong, in a few words."""
 
 
-def free_port(randomness):
-    """One below the ports that the kernel gives to clients, so that none takes it while the daemon is down."""
-    while True:
-        port = randomness.randrange(12000, 20000)
-        with socket.socket() as probe:
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return port
+class Late(Failure):
+    """A wait that ran out, or a share that was missed: nothing was wrong so far."""
 
 
 class Worker:
@@ -106,7 +106,7 @@ class Worker:
                     self.alive()
                 if line.startswith(begins):
                     return line
-        raise Failure(f"the worker did not answer to \"{word}\" within {PATIENCE} s")
+        raise Late(f"the worker did not answer to \"{word}\" within {PATIENCE} s")
 
     def figures(self, word="figures"):
         return {name: int(number) for name, number in (pair.split("=") for pair in self.ask(word).split()[1:])}
@@ -146,7 +146,7 @@ class Daemon:
                 self.talk(b"version\r\n", b"\n")
                 return
             time.sleep(0.005)
-        raise Failure(f"the daemon did not answer within {PATIENCE} s")
+        raise Late(f"the daemon did not answer within {PATIENCE} s")
 
     def stats(self):
         rows = {}
@@ -165,7 +165,7 @@ class Daemon:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise Failure(f"the daemon did not end within {PATIENCE} s after SIGTERM") from None
+            raise Late(f"the daemon did not end within {PATIENCE} s after SIGTERM") from None
         if code != (0 if name == "TERM" else -signal.SIGKILL):
             raise Failure(f"the daemon ended with {code} after SIG{name}")
 
@@ -177,7 +177,7 @@ class Run:
         self.binary, self.config, self.arguments, self.seed = binary, config, arguments, seed
         self.randomness = random.Random(seed)
         self.help = subprocess.run([binary, "--help"], stdout=subprocess.PIPE, check=False).stdout.decode("utf-8", "replace")
-        self.port = free_port(self.randomness)
+        self.port = free_port()
         self.said, self.sums, self.figures = [], dict.fromkeys(SUMMED, 0), {}
         self.starts = {"warm": 0, "cold": 0}
         self.shares = {}  # of flash objects, by kind of restart: [served, of, least share, restarts]
@@ -216,7 +216,7 @@ class Run:
         c, folder = self.config, self.folder.name
         command = [self.binary, "-l", "127.0.0.1", "-p", str(self.port), "-t", "2", "-m", str(c["m"]), "-I", str(ITEM_LIMIT),
                    "--metrics-listen=off", "--flash-path", self.flash, "--flash-size", c["flash"],
-                   "--segment-size", c["segment"], "--admission", "all", "--state-dir", folder]
+                   "--segment-size", c["segment"], "--state-dir", folder]
         if os.geteuid() == 0:
             command += ["-u", "root"]
         if c["steady"]:  # however busy the machine is, no read is answered as a miss for its sake
@@ -269,7 +269,7 @@ class Run:
         late = time.monotonic() + PATIENCE
         while int(rows.get("index_slots_uncounted", 0)) and "recount_slow" not in self.config["faults"]:
             if time.monotonic() > late:
-                raise Failure(f"{rows['index_slots_uncounted']} slots are still uncounted after {PATIENCE} s")
+                raise Late(f"{rows['index_slots_uncounted']} slots are still uncounted after {PATIENCE} s")
             rows = self.daemon.stats()
         how = rows["flash_start"]
         warm = not how.startswith("cold")
@@ -310,7 +310,7 @@ class Run:
         end = time.monotonic() + PATIENCE
         while self.daemon.stats()["dram_loading"] != "0":
             if time.monotonic() > end:
-                raise Failure(f"objects of DRAM were not loaded within {PATIENCE} s")
+                raise Late(f"objects of DRAM were not loaded within {PATIENCE} s")
             time.sleep(0.01)
 
     def count_share(self, kind, served, of, least, allowed=0):
@@ -318,7 +318,7 @@ class Run:
         share = served / of if of else 1.0
         self.shares[kind] = [sums[0] + served, sums[1] + of, min(sums[2], share), sums[3] + 1]
         if served + allowed < of * least:
-            raise Failure(f"{kind}: {served} of {of} objects on flash were served")
+            raise Late(f"{kind}: {served} of {of} objects on flash were served")
 
     def compare(self, end):
         """The keys that flash served before are found. An index that is made anew from a journal is asked while it grows. After
@@ -406,7 +406,7 @@ class Run:
                     self.daemon.end("KILL")
                     return False
             if time.monotonic() > end:
-                raise Failure(f"{instant.point} did not fire within {PATIENCE} s")
+                raise Late(f"{instant.point} did not fire within {PATIENCE} s")
             time.sleep(0.02)
         code = self.daemon.process.wait()
         kills = [line for line in self.log_lines()[said_before:] if line.startswith("fault point: ")]
@@ -464,7 +464,7 @@ class Run:
         """(commands, when they last grew)."""
         commands = self.worker.figures()["commands"]
         if commands == last[0] and time.monotonic() - last[1] > PATIENCE:
-            raise Failure(f"no command was answered for {PATIENCE} s")
+            raise Late(f"no command was answered for {PATIENCE} s")
         return last if commands == last[0] else (commands, time.monotonic())
 
     def go(self):
@@ -482,7 +482,8 @@ class Run:
             progress = self.watch_progress(progress)
             passed = time.monotonic() - began
             missed = self.reached() if passed > self.arguments.seconds else None
-            if (missed == [] and restarts > 1) or passed > self.arguments.seconds + EXTRA:
+            reached = missed == [] and restarts > 1 and not self.config["stale"]  # that one goes on until it has found some
+            if reached or passed > self.arguments.seconds + EXTRA:
                 break
             if missed:  # a slow daemon needs longer lives for it
                 longest = min(LIFE_BETWEEN if self.instants else 20.0, longest * 1.3)
@@ -499,16 +500,19 @@ class Run:
         self.judge_end(missed)
 
     def judge_end(self, missed):
+        late = []
         for kind, (served, of, _, _) in self.shares.items():
             if "KILL" in kind and self.config["needs"] is None and of >= MANY and served < of * LEAST_OF_MANY:
-                raise Failure(f"{kind}: {served} of {of} objects on flash were served")
+                late.append(f"{kind}: {served} of {of} objects on flash were served")
         bad = [line for line in self.log_lines() if re.search(r"Sanitizer|runtime error:|assertion", line)]
         if bad:
             raise Failure(f"the log has \"{bad[0]}\"")
         if self.config["moves"] and not self.moves[1]:
-            raise Failure(f"none of {self.moves[0]} moves of the flash ended")
+            late.append(f"none of {self.moves[0]} moves of the flash ended")
         if missed:
-            raise Failure(f"{' '.join(missed)} stayed at 0: the run did not reach what it is for")
+            late.append(f"{' '.join(missed)} stayed at 0: the run did not reach what it is for")
+        if late:
+            raise Late("; ".join(late))
 
     def summary(self):
         parts = [f"kills {self.ends['KILL']}, stops {self.ends['TERM']}, "

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The never-stale checker in all its configurations: a daemon that is stopped and killed under load, and stale_worker.
 
-One line each: "PASS stale/debug/clean ..." or "FAIL stale/debug/clean ...", then what there is to see.
+One line each: "PASS stale/debug/clean ..." or "FAIL stale/debug/clean ...", then what there is to see. "LATE" is one in which nothing
+was wrong, but a wait ran out or a share was missed; the next line is the command that runs it alone. The daemons have the policy that
+everybody has, but for the configurations whose options name another.
 FLASHIELD_BIN names the daemon; the worker beside it is used. Exit code 1 if one failed.
 """
 import argparse
 import concurrent.futures
 import os
 import random
+import shlex
 import signal
 import sys
 import threading
@@ -18,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 
-from checked import Failure, Instant, Run  # noqa: E402 (it needs the path above)
+from checked import Failure, Instant, Late, Run  # noqa: E402 (it needs the path above)
 
 REPORTING = threading.Lock()
 BUILD = os.path.join(HERE, "..", "..", "build")
@@ -48,6 +51,11 @@ JOURNAL = Instant("killed_in_journal", 200)
 REBUILD = Instant("killed_in_rebuild", 20, after="KILL", over="rebuild_segments")
 
 
+# What these are for is reached in their time only if all objects may go to flash. All others have the default policy.
+ADMIT_ALL = set("""clean promote-sketch journal journal-region moves-journal instants-faults instants-journal frugal-faults
+    frugal-instants chain-faults chain-moves chain-instants""".split())
+
+
 def config(name, text, ends="TERM", daemon="", faults="", worker="", require=MOVING, region=False, needs=None, m=2,
            flash="4m", segment="128k", steady=True, measured=True, moves=False, instants=(), stale=False):
     """faults: of "5-300" each daemon gets a number. ends: the signals that end the daemon, in turn. region: with --region-dir,
@@ -55,7 +63,8 @@ def config(name, text, ends="TERM", daemon="", faults="", worker="", require=MOV
     steady: no fault of the device is armed, so that starts are warm as they should be. measured: and nothing else takes flash
     objects away, so that they are the same before and after. moves: in each life the flash moves to another file. instants: where
     daemons kill themselves; the signals end those that come between. stale: a violation must be found."""
-    return dict(name=name, text=text, ends=ends.split(), daemon=daemon.split(), faults=faults, worker=worker.split(),
+    admission = ["--admission", "all"] if name in ADMIT_ALL else []
+    return dict(name=name, text=text, ends=ends.split(), daemon=daemon.split() + admission, faults=faults, worker=worker.split(),
                 require=require.split(","), region=region, needs=needs, m=m, flash=flash, segment=segment,
                 steady=steady, measured=measured and steady, moves=moves, instants=instants, stale=stale)
 
@@ -66,7 +75,7 @@ CONFIGS = [
            worker="--lasting"),
     config("mixed", "kill -9 and clean stops in turn, while commits and reclaims are slowed down", "KILL TERM",
            faults=PAUSES, region=True, require=MOVING + ",index_moves,flash_promotions,flash_dead_on_commit"),
-    config("recount", "kill -9 again and again while the slots that were left are counted", "KILL",
+    config("recount", "kill -9 again and again while the slots that were left are counted", "KILL", "--admission all",
            faults="recount_slow=always,index_force_relocation=every:3", region=True),
     config("promote", "kill -9 and clean stops in turn, with copies of whatever is read on flash", "KILL TERM",
            "--promote lru --promote-share 0.2", region=True,
@@ -86,7 +95,8 @@ CONFIGS = [
            require=MOVING + ",false_matches,index_moves,flash_promotions"),
     config("faults", "a device that fails now and then", "TERM KILL", faults=DEVICE + PAUSES, region=True, steady=False,
            require="flash_hits,segments_written,flash_read_errors,flash_checksum_errors,flash_write_errors"),
-    config("cuckoo", "kill -9 and clean stops in turn, with cuckoo filters", "KILL TERM", "--filter=cuckoo --filter-bits 8 --tag-bits 4",
+    config("cuckoo", "kill -9 and clean stops in turn, with cuckoo filters", "KILL TERM",
+           "--filter=cuckoo --filter-bits 8 --tag-bits 4 --admission all",
            PAUSES, region=True, needs="--filter=", require=MOVING + ",index_moves,flash_promotions,filter_rejects"),
     config("filter-units", "kill -9 and clean stops in turn, with filters whose units come and go", "KILL TERM",
            FEW_TAGS + " --filter-units 4 --filter-bits 4", PAUSES, m=4, flash="1280k", segment="64k", region=True,
@@ -106,7 +116,7 @@ CONFIGS = [
            instants=(SLOT_CLEAR, COMMIT, RECLAIM, CLOSE, FLUSH), require="flash_hits,segments_written"),
     config("instants-journal", "the same with a journal in place of the region", "KILL TERM", "--journal=sync", needs="--journal",
            faults=PAUSES, measured=False, instants=(*WORK, TAKE_OVER, JOURNAL, REBUILD)),
-    config("instants-both", "the same with a journal and a region, and with flush_all", "KILL TERM", "--journal=sync",
+    config("instants-both", "the same with a journal and a region, and with flush_all", "KILL TERM", "--journal=sync --admission all",
            needs="--journal", faults=PAUSES, region=True, measured=False, worker="--flush-ms 300",
            instants=(SLOT_CLEAR, RECLAIM, FLUSH, ATTACH[0], SAVE, JOURNAL), require="flash_hits,segments_written"),
     config("frugal", "kill -9 and clean stops in turn, with the frugal index", "KILL TERM", ALL_COLUMNS, PAUSES, region=True,
@@ -115,7 +125,7 @@ CONFIGS = [
            faults=DEVICE + PAUSES, region=True, needs="--index", steady=False, worker="--flush-ms 300",
            require="flash_hits,segments_written,frugal_kills"),
     config("frugal-moves", "kill -9 and clean stops in turn, while the flash moves from file to file", "KILL TERM",
-           ALL_COLUMNS + " --enable-move", PAUSES, region=True, needs="--index", measured=False, moves=True, require=FRUGAL),
+           ALL_COLUMNS + " --enable-move --admission all", PAUSES, region=True, needs="--index", measured=False, moves=True, require=FRUGAL),
     config("frugal-instants", "daemons with the frugal index that kill themselves in the middle of a change", "KILL TERM",
            ALL_COLUMNS, faults=PAUSES, region=True, needs="--index", measured=False,
            instants=(COMMIT, RECLAIM, CLOSE, Instant("killed_in_row", 40), ATTACH[0], SAVE), require=FRUGAL),
@@ -131,8 +141,8 @@ CONFIGS = [
            CHAIN, faults=PAUSES, region=True, needs="--frugal-memory", measured=False,
            instants=(COMMIT, RECLAIM, CLOSE, Instant("killed_in_row", 40), Instant("killed_in_merge", 20), ATTACH[0], SAVE),
            require=FRUGAL + ",frugal_merges"),
-    config("seeded", "a daemon that forgets to clear slots: the checker must find it", faults="store_slots_kept=every:20",
-           stale=True, require="flash_hits"),
+    config("seeded", "a daemon that forgets to clear slots: the checker must find it", daemon="--admission all",
+           faults="store_slots_kept=every:20", stale=True, require="flash_hits"),
 ]
 
 
@@ -146,13 +156,19 @@ def variant_of(binary):
     return next((v for v in ("debug", "asan", "tsan") if v in words), "release")
 
 
-def report(run, wrong):
+def again(run):
+    """The command that runs it alone."""
+    return shlex.join(["tests/stale/run.py", "--variant", run.arguments.variant, "--seconds", f"{run.arguments.seconds:g}",
+                       "--seed", str(run.seed), run.config["name"]])
+
+
+def report(run, wrong, late):
     name = f"stale/{run.arguments.variant}/{run.config['name']}"
     with REPORTING:
         if not wrong:
             print(f"PASS {name}: seed {run.seed}, {run.summary()}", flush=True)
             return
-        print(f"FAIL {name}: {wrong}", flush=True)
+        print(f"{'LATE' if late else 'FAIL'} {name}: {wrong}\n  again: {again(run)}")
         print(f"  seed {run.seed}, {run.summary()}\n  {' '.join(run.command())}\n  FLASHIELD_FAULTS={run.config['faults']}")
         print("".join(f"  {line}\n" for line in run.said[-60:]), end="")
         print("".join(f"  daemon: {line}\n" for line in run.log_lines()[-40:]), flush=True)
@@ -166,17 +182,17 @@ def run_one(binary, c, arguments, seed):
             print(f"skip stale/{arguments.variant}/{c['name']}: " +
                   (f"the daemon has no {missing}" if missing else "a release build has no fault points"), flush=True)
         return True
-    wrong = ""
+    wrong, late = "", False
     with run:
         try:
             run.go()
             if c["stale"]:
-                wrong = "no stale value was found in a daemon that serves some"
+                wrong, late = "no stale value was found in a daemon that serves some", True
         except Failure as failure:
-            wrong = str(failure)
+            wrong, late = str(failure), isinstance(failure, Late) and not any("VIOLATION" in line for line in run.said)
         if c["stale"] and any("STALE" in line for line in run.said):
-            wrong = ""
-        report(run, wrong)
+            wrong, late = "", False
+        report(run, wrong, late)
     return not wrong
 
 

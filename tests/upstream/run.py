@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """memcached's own tests (t/*.t) with our daemon in the place of memcached-debug.
 
-    run.py [--release newest|debian] [--place dram|flash|full] [--only REGEX] [--theirs]
+    run.py [--release newest|debian] [--place dram|flash|full] [--only REGEX] [--theirs] [--wrong N]
 
 --release names whose tests: those of the newest version, or those of Debian 12's; ours answers as that version does. --place says
 how each daemon is started beyond the options of the test: as it is (dram), with a flash, or with -m 8 and the memory filled with
@@ -10,7 +10,9 @@ others' objects before the test begins (full). memcached itself fails some tests
 told as such.
 
 A line for each file: "PASS getset.t: passed 2049 failed 0", or with failures that tests/compare/intended.py lists: "PASS lru.t:
-passed 131 failed 0, 18 intended (CLOCK)". Exit code 1 if another test fails, if a listed one doesn't, or if a file ends early.
+passed 131 failed 0, 18 intended (CLOCK)". Exit code 1 if another test fails, if a listed one doesn't, or if a file ends early: the first run of a
+file counts. LATE is a file of which nothing failed, but which had not ended in its time; the next line is the command that
+runs it alone. --wrong N changes each Nth result of ours to a failure, which must be told.
 --theirs runs them with memcached-debug itself. FLASHIELD_BIN names the daemon.
 """
 import argparse
@@ -18,11 +20,13 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "compare"), str(HERE.parent / "protocol")]
@@ -35,6 +39,7 @@ from wallclock import library_in
 WORDS = {intended.ENDS, intended.NOT_RUN, intended.WITHOUT_EXTSTORE}
 FILE_SECONDS = 300  # of a hang: the slowest takes 30
 AT_A_TIME = 4  # most of them sleep
+HANGS = "hangs"
 
 # They are about the text of the tree, or a build of memcached's proxy.
 LEFT_OUT = re.compile(r"proxy|whitespace|line-lengths")
@@ -213,12 +218,16 @@ class Result:
         elif self.early and ends:
             self.excuses[ends[0]] = self.excuses.get(ends[0], 0)
         elif self.early:
-            self.wrong.append("hangs" if code == -1 else f"ends early: {len(found)} tests")
+            self.wrong.append(HANGS if code == -1 else f"ends early: {len(found)} tests")
         elif ends:
             self.wrong.append(f"ends as it should, though '{ends[0]}' lists that it doesn't")
         for entry, patterns in listed:
             self.wrong += [f"'{entry}' lists {pattern}, which doesn't fail" for pattern in patterns
                            if pattern not in WORDS and not any(re.search(pattern, test) for test in self.failed)]
+
+    def is_late(self):
+        """Has nothing gone wrong but that it had not ended in its time?"""
+        return self.wrong == [HANGS]
 
     def line(self):
         if self.skipped:
@@ -226,42 +235,62 @@ class Result:
         excused = sum(self.excuses.values())
         rest = f", {excused} intended ({', '.join(self.excuses)})" if self.excuses else ""
         both = f", {self.with_both} with memcached too" if self.with_both else ""
-        return f"{'FAIL' if self.wrong else 'PASS'} {self.name}: passed {self.passed} failed {len(self.wrong)}{rest}{both}"
+        word = "PASS" if not self.wrong else "LATE" if self.is_late() else "FAIL"
+        return f"{word} {self.name}: passed {self.passed} failed {len(self.wrong)}{rest}{both}"
 
-    def tell(self):
+    def tell(self, again):
         print(self.line(), flush=True)
         if self.wrong:
-            print("".join(f"  {wrong}\n" for wrong in self.wrong) + "  ...\n" +
+            print(f"  again: {again} --only {shlex.quote(f'^{re.escape(self.name)}$')}\n" + "".join(f"  {wrong}\n" for wrong in self.wrong) + "  ...\n" +
                   "".join(f"  {line}\n" for line in self.output.splitlines()[-12:]), end="", flush=True)
 
 
 class Run:
     """All files with one daemon: ours, when there is a version that it answers as, or memcached."""
 
-    def __init__(self, tree, folder, place, version, listed):
-        self.folder, self.theirs, self.listed = folder, not version, listed
+    def __init__(self, tree, folder, place, version, listed, again="", falsify=lambda output, listed: output):
+        self.folder, self.theirs, self.listed, self.again, self.falsify = folder, not version, listed, again, falsify
         self.references = {}
         make_folder(tree, folder, place, version)
 
     def result(self, name):
         listed = self.listed.get(name, [])
-        return Result(name, *run_file(self.folder, name, self.theirs, listed), listed, self.references.get(name))
+        code, output = run_file(self.folder, name, self.theirs, listed)
+        return Result(name, code, self.falsify(output, listed), listed, self.references.get(name))
 
     def results(self, names):
         results = []
         with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
             for result in pool.map(self.result, names):
                 results.append(result)
-                if not result.wrong:
-                    result.tell()
-        # These tests wait for seconds by the clock, and count what has been done by then: on a machine that is busy with the others
-        # some take longer. A file that fails has a second try, alone.
-        for number, first in enumerate(results):
-            if first.wrong:
-                print(f"TRIED AGAIN {first.name}: {'; '.join(first.wrong)}", flush=True)
-                results[number] = self.result(first.name)
-                results[number].tell()
+                result.tell(self.again)
         return results
+
+
+class Falsifier:
+    """Changes each Nth result of all files that nothing excuses to a failure."""
+
+    def __init__(self, one_in):
+        self.one_in, self.count, self.changed, self.lock = one_in, 0, 0, threading.Lock()
+
+    def __call__(self, output, listed):
+        excuses = [pattern for _, patterns in listed for pattern in set(patterns) - WORDS]
+
+        def result(found):
+            with self.lock:
+                self.count += 1
+                if self.count % self.one_in or found.group(1) != "ok" or \
+                        any(re.search(excuse, f"{found.group(2)} {found.group(3)}") for excuse in excuses):
+                    return found.group(0)
+                self.changed += 1
+            return f"not {found.group(0)} CHANGED"
+
+        return LINE.sub(result, output)
+
+    def tell(self, results):
+        told = sum(wrong.endswith("CHANGED") for result in results for wrong in result.wrong)
+        print(f"{'PASS' if told == self.changed > 0 else 'FAIL'} changed results: {told} of {self.changed} were told")
+        return int(told != self.changed or not told)
 
 
 def main():
@@ -270,6 +299,7 @@ def main():
     parser.add_argument("--place", choices=list(PLACES), default="dram")
     parser.add_argument("--only", default="")
     parser.add_argument("--theirs", action="store_true")
+    parser.add_argument("--wrong", type=int, metavar="N", help="change each Nth result of ours to a failure, which must be told")
     arguments = parser.parse_args()
     try:
         tree = source.built(arguments.release)
@@ -285,12 +315,17 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         folder.chmod(0o777)
-        run = Run(tree, folder / "tree", arguments.place, None if arguments.theirs else version, listed)
+        again = shlex.join(["tests/upstream/run.py", "--release", arguments.release, "--place", arguments.place])
+        falsifier = Falsifier(arguments.wrong) if arguments.wrong else None
+        run = Run(tree, folder / "tree", arguments.place, None if arguments.theirs else version, listed, again,
+                  *([falsifier] if falsifier else []))
         if arguments.place == "full" and not arguments.theirs:
             theirs = Run(tree, folder / "theirs", arguments.place, None, {})
             with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
                 run.references = {result.name: result for result in pool.map(theirs.result, names)}
         results = run.results(names)
+    if falsifier:
+        return falsifier.tell(results)
     for name in not_run:
         print(f"SKIP {name}: " + "; ".join(f"{entry}: {intended.INTENDED[entry].reason}" for entry, _ in listed[name]))
     print(f"{'memcached' if arguments.theirs else 'ours as'} {version}, {arguments.place}: {len(results)} files, "

@@ -15,6 +15,7 @@ python3=/usr/bin/python3
 "$python3" "$here/figures.py" >>"$findings" 2>&1
 "$python3" "$here/shapes.py" >>"$findings" 2>&1
 "$python3" "$here/proofs.py" >>"$findings" 2>&1
+"$python3" "$here/waits.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/waits.py failed" >>"$findings"
 "$python3" tests/mutants/run.py --check >>"$findings" 2>&1
 "$python3" "$here/vocabulary.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/vocabulary.py failed" >>"$findings"
 "$python3" "$here/names.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/names.py failed" >>"$findings"

@@ -21,8 +21,8 @@ UNIT_FIRST = ["/test_random", "/test_keep_all", "cleaner/test_tables", "/test_ov
 # Slower programs than this are named, so that somebody looks at them.
 SLOW_SECONDS = 20
 
-# One thread and much arithmetic: half of the CPU time of all unit tests under ASan. "make test" runs them as released, the
-# rest of the run under ASan.
+# One thread and much arithmetic: half of the CPU time of all unit tests in the builds with checks, which leave them out. They run as
+# released.
 ARITHMETIC = ["flashindex/test_load", "cleaner/test_tables", "/test_keep_all"]
 
 OPTIONS = {
@@ -50,13 +50,13 @@ def name_of(program):
     return program.partition("/tests/")[2]
 
 
-def programs_of(variant, arithmetic):
-    """The programs that the sources make, so that one that didn't build is missed; ARITHMETIC among them or not, or those
-    alone. Under TSan those with threads."""
+def programs_of(variant):
+    """The programs that the sources make, so that one that didn't build is missed. As released all of them; without
+    ARITHMETIC in other builds; under TSan those with threads."""
     listed = subprocess.run(["make", "-s", f"VARIANT={variant}", "list-unit-tests"], check=True, capture_output=True,
                             text=True).stdout.split()
-    if arithmetic != "too":
-        listed = [program for program in listed if program.endswith(tuple(ARITHMETIC)) == (arithmetic == "alone")]
+    if variant != "release":
+        listed = [program for program in listed if not program.endswith(tuple(ARITHMETIC))]
     if variant == "tsan":
         names = set(threaded())
         for name in sorted(names - {name_of(program) for program in listed}):
@@ -114,11 +114,10 @@ def count(name, code, output):
         say(f"   what {name} printed:\n" + "\n".join("  " + line for line in output.splitlines()[-60:]))
 
 
-def unit(variant, arithmetic="too"):
-    """arithmetic: "too", "without" or "alone"."""
+def unit(variant):
     if not built(variant):
         say("   what did build is run")
-    programs = programs_of(variant, arithmetic)
+    programs = programs_of(variant)
     present = [program for program in programs if os.access(program, os.X_OK)]
     for program in sorted(set(programs) - set(present)):
         failed(f"{program}: not built")
@@ -134,7 +133,7 @@ def unit(variant, arithmetic="too"):
 
 def power():
     """Cuts the power at each event, where the run of all unit tests does it at every few."""
-    program = next((name for name in programs_of("release", "too") if name.endswith("/test_power")), None)
+    program = next((name for name in programs_of("release") if name.endswith("/test_power")), None)
     say("-- the power is cut at each event")
     if not program or not os.access(program, os.X_OK):
         failed("server/store/test_power at each event: not built")

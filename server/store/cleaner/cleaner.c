@@ -186,7 +186,7 @@ static bool cleaner_has_tokens_to_spare(const struct store *store)
 		       (int64_t)store->segment_bytes;
 }
 
-static bool cleaner_write(struct store *store, unsigned groups)
+bool cleaner_write(struct store *store, unsigned groups)
 {
 	struct cleaner *cleaner = store->cleaner;
 	bool written;
@@ -279,7 +279,7 @@ static bool cleaner_pauses_allocation(void *context)
 bool cleaner_step(struct store *store)
 {
 	uint64_t now_ms = clk_now_ms(store->clock);
-	bool busy = false;
+	bool busy = false, may_write;
 
 	if (!store->index)
 		return false;
@@ -291,8 +291,12 @@ bool cleaner_step(struct store *store)
 	if (store->losses)
 		losses_disown(store);
 	bins_step(store);
-	if (ids_reserve(store) && !busy)
-		busy = rebuild_step(store) || cleaner_write_if_due(store);
+	may_write = ids_reserve(store) && !busy;
+	if (may_write)
+		busy = rebuild_step(store);
+	busy |= place_step(store, may_write && !busy);
+	if (may_write && !busy)
+		busy = cleaner_write_if_due(store);
 	if (!busy) {
 		load_filters_step(store);
 		units_step(store);

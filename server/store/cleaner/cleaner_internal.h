@@ -115,6 +115,9 @@ struct cleaner {
 	struct load_filters filters;
 	struct mover *mover; /* move.c */
 	struct ceilings ceilings;
+	struct place *_Atomic asked_place; /* place.c; NULL: nothing is asked for */
+	_Atomic bool driven; /* a test waits for it to rest */
+	struct place *places; /* the segment under way is for these objects alone */
 	bool rescues; /* rescue.c: one is under way */
 	uint64_t rescue_at_ms; /* its next piece is not before */
 	struct units units;
@@ -307,6 +310,33 @@ void planned_release(struct store *store, struct item *item);
 void gathered_release(struct store *store, struct gathered *gathered);
 /* Gathers, plans, writes and commits one segment. Waits for the device. True: one was written. */
 bool write_segment(struct store *store, unsigned groups);
+/* cleaner.c. Does the same, and eviction knows of it meanwhile. */
+bool cleaner_write(struct store *store, unsigned groups);
+/* place.c, in builds with fault points. place_step writes what a test wants on flash, if it may; true: it did something.
+   While place_is_under_way the segment is for those items alone that place_wants. The cleaner's. */
+#ifdef FS_FAULTS
+bool place_step(struct store *store, bool may_write);
+bool place_is_under_way(const struct store *store);
+bool place_wants(const struct store *store, const struct item *item);
+#else
+static inline bool place_step(struct store *store, bool may_write)
+{
+	(void)store;
+	(void)may_write;
+	return false;
+}
+static inline bool place_is_under_way(const struct store *store)
+{
+	(void)store;
+	return false;
+}
+static inline bool place_wants(const struct store *store, const struct item *item)
+{
+	(void)store;
+	(void)item;
+	return true;
+}
+#endif
 /* room.c. Finds a free segment, after a reclaim of the oldest if need be; waits for the device. False: there is
    none. */
 FS_MUST_CHECK bool room_on_flash(struct store *store, uint32_t *segment);

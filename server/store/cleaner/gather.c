@@ -134,14 +134,16 @@ static void gather_consider(struct gather_round *round, struct stripe *stripe, s
 
 	if (!(item->state & ITEM_CANDIDATE) || item->state & ITEM_PLANNED || !item_has_room_for_ref(item) ||
 	    !(round->groups & 1u << item_group(store, item)) ||
-	    (store->cleaner->ceilings.only && !is_of_pressed(store, item)))
+	    (store->cleaner->ceilings.only && !is_of_pressed(store, item)) ||
+	    (place_is_under_way(store) && !place_wants(store, item)))
 		return;
 	round->found += item_record_bytes(item);
 	candidate_unmark(store, stripe, item, &round->taken);
 	if (!store_alive(store, item->expiry, item->cas, round->now_seconds))
 		return;
 	uint64_t hash = store_hash(store, item_key(item), item->key_length);
-	float score = limits_need_flash(store, item) ? FLT_MAX : gather_score(round, item, hash);
+	bool is_wanted = limits_need_flash(store, item) || place_is_under_way(store);
+	float score = is_wanted ? FLT_MAX : gather_score(round, item, hash);
 	if (score < 0 && !round->asked)
 		return; /* by the present model it is no candidate */
 	if (!limits_take(store, item, item_record_bytes(item)))

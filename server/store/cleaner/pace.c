@@ -147,6 +147,12 @@ void pace_thread(struct store *store)
 
 /* ---- a segment's cycle ----------------------------------------------------------------------- */
 
+/* A test waits for the cleaner: it goes as fast as it can. */
+static bool is_driven(const struct store *store)
+{
+	return place_is_under_way(store) || atomic_load_explicit(&store->cleaner->driven, memory_order_relaxed);
+}
+
 void pace_begin(struct store *store)
 {
 	struct pace *pace = &store->cleaner->pace;
@@ -189,7 +195,7 @@ void pace_step(struct store *store)
 	worked_us = now_us - pace->step_us;
 	if (worked_us < STEP_US)
 		return;
-	double part = pace_duty(store);
+	double part = is_driven(store) ? 1 : pace_duty(store);
 	must(part > 0 && part <= 1);
 	pace_schedule(store, part == 1);
 	/* During most of a long step other threads had the CPU, and the cleaner need not rest from their work. */
@@ -215,7 +221,7 @@ void pace_write(struct store *store, uint64_t began_ms, double part)
 	uint64_t now_us = clk_now_us(store->clock);
 	double early_ms = spread_ms * part - (double)(now_us / 1000 - began_ms);
 
-	if (pace_demand(store) <= 0 || pace_hurry(store) || early_ms <= 1)
+	if (pace_demand(store) <= 0 || pace_hurry(store) || early_ms <= 1 || is_driven(store))
 		return;
 	seg_write_wait(store->segments);
 	early_ms -= (double)(clk_now_us(store->clock) - now_us) / 1000;

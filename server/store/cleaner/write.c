@@ -154,6 +154,12 @@ static int write_make_plan(struct store *store, const struct gathered *gathered,
 	return result;
 }
 
+static bool is_enough(const struct store *store, const struct gathered *gathered)
+{
+	return place_is_under_way(store) ? gathered->count > 0
+					 : gathered->bytes >= store->segment_bytes - store->segment_bytes / 8;
+}
+
 /* No segment is reclaimed for a plan that would not fill it. */
 static bool write_plan_and_segment(struct store *store, struct gathered *gathered)
 {
@@ -162,7 +168,7 @@ static bool write_plan_and_segment(struct store *store, struct gathered *gathere
 	uint32_t segment;
 	bool done;
 
-	if (gathered->bytes < store->segment_bytes - store->segment_bytes / 8 || !room_on_flash(store, &segment) ||
+	if (!is_enough(store, gathered) || !room_on_flash(store, &segment) ||
 	    (!gathered->bins && !room_in_index(store, gathered)) || write_make_plan(store, gathered, &plan) != FS_OK)
 		return false;
 	plan_bytes = plan.count * sizeof(*plan.placed);

@@ -37,9 +37,14 @@ static void *background_run(void *context)
 	pthread_setname_np(pthread_self(), background->name);
 	if (background->begin)
 		background->begin(background->context);
-	while (!atomic_load(&background->stopping))
-		if (!background->step(background->context))
+	while (!atomic_load(&background->stopping)) {
+		bool busy = background->step(background->context);
+
+		atomic_fetch_add_explicit(busy ? &background->busy_steps : &background->idle_steps, 1,
+					  memory_order_relaxed);
+		if (!busy)
 			background_sleep(background, IDLE_MS);
+	}
 	return NULL;
 }
 

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/lock.h"
@@ -24,6 +25,7 @@ struct background {
 	bool stop, woken;
 	_Atomic bool stopping; /* like stop, for readers without the lock */
 	_Atomic bool awake; /* set by the first thread that wakes it, so that one signal is enough */
+	_Atomic uint64_t idle_steps, busy_steps; /* since the start, without and with something to do */
 	const char *name; /* this and the next three: constant after start */
 	void (*begin)(void *context);
 	bool (*step)(void *context);

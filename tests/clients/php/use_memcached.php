@@ -18,7 +18,7 @@ function connect(array $more = [], ?string $password = null): Memcached
 {
 	global $servers, $options, $binary;
 	$client = new Memcached();
-	$client->setOptions([Memcached::OPT_BINARY_PROTOCOL => $binary, Memcached::OPT_TCP_NODELAY => true,
+	$client->setOptions([Memcached::OPT_BINARY_PROTOCOL => $binary, Memcached::OPT_TCP_NODELAY => true, Memcached::OPT_POLL_TIMEOUT => 120000,
 		Memcached::OPT_LIBKETAMA_COMPATIBLE => count($servers) > 1] + $more);
 	foreach ($more as $option => $value)
 		$client->setOption($option, $value);

@@ -2,6 +2,7 @@
 """libmemcached's command line tools: libmemcached_tools.py HOST:PORT [--binary]"""
 import argparse
 import os
+import re
 import subprocess
 import tempfile
 
@@ -18,6 +19,8 @@ binary = ["--binary"] if arguments.binary else []
 def run(tool, *words, protocol=True):
     result = subprocess.run([tool, f"--servers={arguments.server}", *(binary if protocol else []), *words],
                             capture_output=True, timeout=300, check=False)
+    if result.returncode and re.search(b"TIMEOUT|CONNECTION FAILURE", result.stderr):  # libmemcached waits for five seconds
+        raise TimeoutError(f"{tool} timed out: {result.stderr}")
     return result.returncode, result.stdout, result.stderr
 
 

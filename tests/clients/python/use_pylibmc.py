@@ -14,7 +14,7 @@ parser.add_argument("--user")
 parser.add_argument("--password")
 arguments = parser.parse_args()
 checks = Checks(f"pylibmc {'binary' if arguments.binary else 'text'}, {len(arguments.servers)} servers")
-behaviors = {"cas": True, "tcp_nodelay": True}
+behaviors = {"cas": True, "tcp_nodelay": True, "_poll_timeout": 120000}
 if len(arguments.servers) > 1:
     behaviors["ketama"] = True
 

@@ -54,6 +54,31 @@ static void boot_time_never_goes_back(void **state)
 	}
 }
 
+#ifdef FS_FAULTS
+static void boot_time_is_driven(void **state)
+{
+	uint64_t before = clk_now_us(clk_boot()), stood;
+
+	(void)state;
+	clk_boot_advance(3600000000);
+	assert_true(clk_now_us(clk_boot()) >= before + 3600000000);
+	clk_boot_stand(true);
+	stood = clk_now_us(clk_boot());
+	clk_boot_stand(true);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(clk_now_us(clk_boot()), stood);
+	clk_boot_advance(1000);
+	assert_int_equal(clk_now_us(clk_boot()), stood + 1000);
+	clk_boot_stand(false);
+	clk_boot_stand(false);
+	assert_true(clk_now_us(clk_boot()) >= stood + 1000);
+	while (clk_now_us(clk_boot()) == stood + 1000) /* it goes again */
+		;
+	clk_boot_advance(500);
+	assert_true(clk_now_us(clk_boot()) >= stood + 1500);
+}
+#endif
+
 static void the_wall_clock_counts_from_1970(void **state)
 {
 	int64_t now = time(NULL);
@@ -68,6 +93,9 @@ int main(void)
 		cmocka_unit_test(a_scripted_clock_stands_still),
 		cmocka_unit_test(threads_may_move_it_together),
 		cmocka_unit_test(boot_time_never_goes_back),
+#ifdef FS_FAULTS
+		cmocka_unit_test(boot_time_is_driven),
+#endif
 		cmocka_unit_test(the_wall_clock_counts_from_1970),
 	};
 

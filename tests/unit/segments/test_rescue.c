@@ -276,6 +276,16 @@ static void a_segment_that_is_reclaimed_meanwhile_ends_it(void **state)
 	assert_int_equal(status.bad, 0);
 }
 
+/* The locks are still there, and what the rescue has held is free: teardown closes the flash. */
+static void a_close_in_its_midst_ends_it(void **state)
+{
+	struct run *run = *state;
+
+	break_page(run, 0);
+	assert_int_equal(seg_rescue_begin(run->flash.seg, 0), FS_OK);
+	assert_non_null(run->flash.seg->rescue);
+}
+
 struct client {
 	struct run *run;
 	_Atomic bool stop;
@@ -465,6 +475,7 @@ int main(void)
 		RESCUE_TEST(a_full_flash_has_no_room),
 		RESCUE_TEST(a_copy_that_cannot_be_written_ends_it),
 		RESCUE_TEST(a_segment_that_is_reclaimed_meanwhile_ends_it),
+		RESCUE_TEST(a_close_in_its_midst_ends_it),
 		RESCUE_TEST(another_thread_reads_on),
 		RESCUE_TEST(homes_are_remembered),
 		RESCUE_TEST(another_layout_forgets_them),

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/sched/rules.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/metrics/counters.h"
+#include "segments/segments_internal.h"
+#include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/state/state.h"
+#include "tests/sched/clients.h"
+#include "tests/sched/fibers.h"
+#include "tests/sched/finding.h"
+#include "tests/sched/life.h"
+
+#define SECOND_NS 1000000000ull
+#define ONLINE_S 1800u /* the longest back-off of a device, and more */
+#define REST_S 120u
+#define QUIET_S 5u
+
+static void sleep_s(unsigned seconds)
+{
+	fiber_sleep_until(fiber_now_ns() + seconds * SECOND_NS);
+}
+
+static uint64_t work_done(void)
+{
+	return ctr_total(CTR_segments_written) + ctr_total(CTR_segments_reclaimed) + ctr_total(CTR_evictions);
+}
+
+void rules_liveness(struct world *world, struct store *store)
+{
+	unsigned waited = 0, quiet = 0;
+
+	for (; store->segments && seg_offline(store->segments); waited++, sleep_s(1))
+		if (waited > ONLINE_S)
+			finding("the flash is still offline %u s after the last fault", waited);
+	clients_set_some(world, store, world->seed);
+	for (waited = 0; quiet < QUIET_S; waited++) {
+		uint64_t before = work_done();
+
+		sleep_s(1);
+		quiet = work_done() == before && !cleaner_is_writing(store) && !store->rebuild ? quiet + 1 : 0;
+		if (waited > REST_S)
+			finding("the cleaner is still at work %u s after the last command", waited);
+		if (!store_alive_within(store, 2))
+			finding("keeper or cleaner has not come round for 2 s");
+	}
+}
+
+/* ---- one truth for a key --------------------------------------------------------------------- */
+
+/* Reads the record that the match leads to. Is it the key's? */
+static bool leads_to(struct store *store, const struct fidx_match *match, const char *name, unsigned length)
+{
+	struct seg_record record;
+	void *memory = NULL;
+	bool own = false;
+
+	if (!seg_pin(store->segments, match->segment, match->sequence))
+		return false;
+	if (seg_read_record(store->segments, match->segment,
+			    seg_position(store->segments, match->segment, match->place, match->function), SEG_PAGE,
+			    &record, &memory) == FS_OK)
+		own = record.key_length == length && memcmp(record.key, name, length) == 0;
+	mem_free(memory);
+	seg_unpin(store->segments, match->segment);
+	return own;
+}
+
+/* An object that is changed or new in DRAM has no slot, and no key has two. */
+static void check_key(struct store *store, unsigned number)
+{
+	struct fidx_match match[FIDX_MAX_MATCHES];
+	struct fidx_extent extent;
+	struct fidx_key key;
+	char name[40];
+	unsigned length = model_name(number, name), matches, own = 0;
+	uint64_t hash = store_hash(store, name, length);
+	struct stripe *stripe = store_stripe(store, hash);
+	const struct item *item;
+	bool is_dirty, has_extent;
+
+	fidx_key_of(store->index, hash, &key);
+	lock_acquire(&stripe->lock);
+	item = stripe_find(stripe, hash, name, length);
+	is_dirty = item && !(item->state & ITEM_CLEAN);
+	(void)flash_may_hold(store, &key, match, &matches, &extent, &has_extent);
+	lock_release(&stripe->lock);
+	for (unsigned i = 0; i < matches; i++)
+		own += leads_to(store, &match[i], name, length);
+	if (own > 1 || (own == 1 && is_dirty))
+		finding("key %u has %u slots%s", number, own, is_dirty ? ", and an item that is not a copy" : "");
+}
+
+/* What items take by the account, and by themselves. */
+static void check_account(struct store *store)
+{
+	int64_t items = (int64_t)store_dram_items(store);
+
+	if (items < 0 || (int64_t)atomic_load(&store->item_bytes) < 0 ||
+	    (items == 0 && atomic_load(&store->item_bytes) != 0))
+		finding("%lld items take %lld bytes", (long long)items, (long long)atomic_load(&store->item_bytes));
+	for (uint32_t i = 0; i < store->stripe_count; i++)
+		if (store->stripes[i].frozen != 0)
+			finding("stripe %u is still frozen", i);
+}
+
+/* Nobody holds a segment any more. */
+static void check_pins(struct store *store)
+{
+	for (uint32_t i = 0; i < store->segments->segments; i++)
+		if (atomic_load(&seg_live_at(store->segments, i)->pins) != 0)
+			finding("segment %u is still pinned", i);
+}
+
+void rules_check(struct world *world, struct store *store)
+{
+	if (!fidx_verify(store->index))
+		finding("the index is not sound");
+	check_account(store);
+	check_pins(store);
+	for (unsigned key = 0; key < world->keys; key++)
+		check_key(store, key);
+}
