@@ -1320,3 +1320,117 @@ mutant("any-password", "Whoever knows a user's name logs in.",
        "asan server/auth/test_auth",
        ("server/auth/auth.c", "digest_of(key, password, password_length, out->password)",
         "digest_of(key, user, user_length, out->password)"))
+
+# ---- server/admin --------------------------------------------------------------------------------
+
+mutant("reload-keeps-the-old-value", "A reload says that --hot-fraction has changed, and leaves it.",
+       "release protocol test_reload.py::test_what_changes_is_told_and_shown",
+       ("server/admin/reload.c", "reload->tuning.hot_fraction = fresh->hot_fraction;", ";"))
+
+mutant("watch-one-more", "There may be one watcher more than twenty.",
+       "release protocol test_watch.py::test_there_are_at_most_twenty",
+       ("server/admin/watch.c", "atomic_fetch_add(&watch->count, 1) >= WATCHERS_MAX)",
+        "atomic_fetch_add(&watch->count, 1) > WATCHERS_MAX)"))
+
+mutant("reload-memory-limit-stays", "A reload says that -m has changed, and leaves it.",
+       "release protocol test_reload.py::test_memory_limit",
+       ("server/admin/reload.c", "return store_set_memory_limit(reload->server->store, reload->fresh->memory_limit_bytes);",
+        "return FS_OK;"))
+
+mutant("reload-none-has-changed", "A reload that changes values says that none has changed.",
+       "release protocol test_reload.py::test_under_load",
+       ("server/admin/reload.c", "\treload->changes++;\n", ""))
+
+mutant("passwords-not-read-again", "A reload of the password file leaves the users of before.",
+       "asan server/auth/test_auth",
+       ("server/auth/auth.c", "\told = auth->entries;\n\tauth->entries = entries;", "\told = entries;"))
+
+mutant("empty-password-untold", "An empty password is taken without a warning.",
+       "asan server/auth/test_auth",
+       ("server/auth/auth_file.c", "*empty = user + 1 == length;", "*empty = false;"))
+
+mutant("password-keeps-return", "A carriage return at a line's end is part of the password.",
+       "asan server/auth/test_auth",
+       ("server/auth/auth_file.c", "if (line[length - 1] == '\\r')\n\t\tlength--;", ""))
+
+# ---- server/metrics ------------------------------------------------------------------------------
+
+mutant("peers-of-a-network", "Each address of a network may guess passwords for itself.",
+       "asan server/metrics/test_users",
+       ("server/metrics/users.c", "memcmp(address, mapped, sizeof(mapped)) == 0 ? 16 : 8);", "16);"))
+
+mutant("password-never-remembered", "Each request for /metrics computes its password's bcrypt again.",
+       "asan server/metrics/test_users",
+       ("server/metrics/users.c", "found |= CRYPTO_memcmp(remembered->digest[i], digest, DIGEST_BYTES) == 0;",
+        "found |= CRYPTO_memcmp(remembered->digest[i], digest, DIGEST_BYTES) > 1;"))
+
+mutant("ready-before-serving", "A daemon that doesn't serve yet is ready.",
+       "asan server/metrics/test_http",
+       ("server/metrics/http.c", "serving == METRICS_SERVES ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, text);",
+        "MHD_HTTP_OK, text);"))
+
+mutant("alive-when-ready", "A daemon that starts or stops isn't alive.",
+       "asan server/metrics/test_http",
+       ("server/metrics/http.c", "return say(connection, MHD_HTTP_OK, \"alive\\n\");",
+        "return show_ready(metrics, connection);"))
+
+# ---- server/store --------------------------------------------------------------------------------
+
+mutant("check-passes-foreign-file", "A check of options takes any path for the flash.",
+       "asan server/store/test_check",
+       ("server/store/check.c", "code = check_path(config->flash_path, reason);", "code = FS_OK;"))
+
+mutant("check-passes-region", "A check of options doesn't look at --region-dir.",
+       "asan server/store/test_check",
+       ("server/store/check.c", "if (code == FS_OK && config->region_dir)",
+        "if (code == FS_OK && !config->flash_path)"))
+
+mutant("outlook-first-note", "Of several notes of ids a look takes the least.",
+       "asan server/store/test_outlook",
+       ("server/store/outlook.c", "else if (end > out->end)", "else if (end < out->end)"))
+
+# ---- server/store/report -------------------------------------------------------------------------
+
+mutant("segment-without-small", "A segment's figures lack its small objects without slots.",
+       "asan server/store/report/test_segments",
+       ("server/store/report/segments.c", "out->live_bytes += frugal_segment_bytes(store->frugal, number);",
+        ";"))
+
+mutant("copies-counted-twice", "An object with a clean copy counts as two.",
+       "asan server/store/report/test_status",
+       ("server/store/report/status.c", "index->used + index->extents_used - copies_count(store);",
+        "index->used + index->extents_used;"))
+
+mutant("account-below-zero", "An account that is below zero for a moment is shown as a huge one.",
+       "asan server/store/report/test_status",
+       ("server/store/report/status.c", "return n > 0 ? (uint64_t)n : 0;", "return (uint64_t)n;"))
+
+mutant("walk-goes-on", "A walk over objects goes on after it was told to end.",
+       "asan server/store/report/test_walk",
+       ("server/store/report/walk.c", "\t\twalk->stopped = true;\n}", "\t\twalk->since_pause = 0;\n}"))
+
+# ---- server --------------------------------------------------------------------------------------
+
+mutant("status-line-too-long", "A line of state that doesn't fit is not cut.",
+       "asan server/test_service",
+       ("server/service_status.c", "\tif ((size_t)length >= line->left)\n\t\tlength = (int)line->left - 1;\n",
+        ""))
+
+mutant("rebuild-said-for-ever", "A rebuild is told after its end.",
+       "asan server/test_service",
+       ("server/service_status.c", "if (store->rebuilt_segments < store->rebuild_segments)",
+        "if (store->rebuilt_segments <= store->rebuild_segments)"))
+
+mutant("broken-journal-unsaid", "A broken journal is not told.",
+       "asan server/test_service",
+       ("server/service_status.c", "if (store->flash && store->journal_broken) {",
+        "if (!store->flash && store->journal_broken) {"))
+
+mutant("more-in-dram-than-in-all", "The line of state shows more objects in DRAM than in all.",
+       "asan server/test_service",
+       ("server/service_status.c", "dram = store->dram_items < store->curr_items ? store->dram_items : store->curr_items;",
+        "dram = store->dram_items;"))
+
+mutant("idle-is-normal", "A watcher is told that an idle client has closed its connection.",
+       "release protocol test_watch.py::test_an_idle_client_is_closed_for_that",
+       ("server/net/conns.c", "[CONN_REASON_IDLE] = \"idle_timeout\"", "[CONN_REASON_IDLE] = \"normal\""))

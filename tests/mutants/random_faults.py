@@ -198,7 +198,8 @@ def main():
             free.put(copy)
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
-        for (path, change), (stage, words) in pool.map(one, drawn):
+        for future in concurrent.futures.as_completed([pool.submit(one, each) for each in drawn]):
+            (path, change), (stage, words) = future.result()
             verdicts.append((path, stage))
             place, line = where(sources, path, change)
             said = "SURVIVED" if stage is None else stage

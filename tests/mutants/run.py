@@ -7,9 +7,11 @@ what its test needs is built, and the test runs; one that hangs has found the fa
 what, or SURVIVED. The last line is "N passed, N failed"; exit code 1 if a fault survived. Names on the command line
 choose faults.
 
---check compares the list with the sources, builds nothing, and is silent when each text is there exactly once.
+--check compares the list with the sources, builds nothing, and is silent when each text is there exactly once and no folder
+of the product has too few faults.
 """
 import argparse
+import collections
 import concurrent.futures
 import os
 import queue
@@ -32,6 +34,7 @@ from mutants import MUTANTS  # noqa: E402
 CPUS = os.cpu_count() or 1
 VARIANTS = ("release", "debug", "asan", "tsan", "sched")  # a seeded fault's test is in release, asan, tsan or sched
 PRODUCT = ("base", "classifier", "conf", "flashindex", "segments", "server")
+FAULTS_LEAST = 4  # in each folder with sources of these
 BUILD_SECONDS = 1200
 FIRST_SECONDS = 300  # of a test without a fault
 # With a fault a test may take so many times as long as without one, and some seconds more.
@@ -75,6 +78,17 @@ def findings():
                 yield f"{mutant.name}: {path} has the text {times} times: {old.strip().splitlines()[0]}"
         if not os.path.exists(os.path.join(TOP, source_of(mutant.test))):
             yield f"{mutant.name}: there is no test {mutant.test}"
+    yield from poor_folders()
+
+
+def poor_folders():
+    """Folders of the product with sources, and with too few faults."""
+    faults = collections.Counter(path.rpartition("/")[0] for mutant in MUTANTS for path in {path for path, _, _ in mutant.edits})
+    for tree in PRODUCT:
+        for folder, _, names in os.walk(os.path.join(TOP, tree)):
+            folder = os.path.relpath(folder, TOP)
+            if any(name.endswith(".c") for name in names) and faults[folder] < FAULTS_LEAST:
+                yield f"{folder} has {faults[folder]} faults, and needs {FAULTS_LEAST}"
 
 
 def variant_of(test):

@@ -224,3 +224,5 @@ def test_under_load(reloaded):
             thread.join()
     assert not wrong
     assert reloaded.settings()["admission"] == "second-hit"
+    assert not any(" -> " in line for line in reloaded.reload("none has changed"))
+    assert sum("none has changed" in line for line in reloaded.log()) == 1

@@ -55,6 +55,10 @@ static void what_a_start_refuses_is_refused(void **state)
 	config.segment_bytes = 256u << 10;
 	expect_refused(&config, FS_ERANGE);
 	assert_non_null(strstr(reason, "is too little"));
+	config = good_config();
+	config.region_dir = "/nonexistent/folder";
+	expect_refused(&config, FS_ESYS);
+	assert_non_null(strstr(reason, "/nonexistent/folder"));
 }
 
 static void a_foreign_file_is_told(void **state)

@@ -147,6 +147,24 @@ static void objects_of_both_tiers_are_counted_once(void **state)
 	assert_int_equal(status_of(h).curr_items, status.curr_items - 1);
 }
 
+static void an_object_with_a_clean_copy_is_one(void **state)
+{
+	struct harness *h = *state;
+	struct store_status before, status;
+
+	if (!HAVE_FAULTS)
+		skip();
+	harness_open(h);
+	set_on_flash(h, "key", "value");
+	before = status_of(h);
+	make_clean_copy(h, "key");
+	status = status_of(h);
+	assert_int_equal(status.copy_items, 1);
+	assert_int_equal(status.dram_items, before.dram_items + 1);
+	assert_int_equal(status.curr_items, before.curr_items);
+	assert_int_equal(status.curr_bytes, before.curr_bytes);
+}
+
 static void what_was_written_is_in_each_window(void **state)
 {
 	struct harness *h = *state;
@@ -254,6 +272,7 @@ int main(void)
 		TEST(an_account_below_zero_is_shown_as_nothing),
 		TEST(an_empty_store_has_no_objects_and_divides_by_none_of_them),
 		TEST(objects_of_both_tiers_are_counted_once),
+		TEST(an_object_with_a_clean_copy_is_one),
 		TEST(what_was_written_is_in_each_window),
 		TEST(what_was_tuned_is_shown),
 		TEST(a_limit_by_the_size_of_the_flash_is_shown_as_a_rate),
