@@ -54,7 +54,8 @@ class Reloaded:
 
 @pytest.fixture
 def reloaded(start, open_folder, flash_options):
-    made = Reloaded(start, open_folder, *[word for word in flash_options if word not in ("--admission", "all")])
+    in_file = ("--admission", "all", "--flash-read-timeout", "2m")  # an option of the command line would stay
+    made = Reloaded(start, open_folder, *[word for word in flash_options if word not in in_file])
     until(lambda: any("of the file are made" in line for line in made.log()), "the flash file")
     return made
 

@@ -17,6 +17,7 @@ python3=/usr/bin/python3
 "$python3" "$here/proofs.py" >>"$findings" 2>&1
 "$python3" "$here/waits.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/waits.py failed" >>"$findings"
 "$python3" tests/mutants/run.py --check >>"$findings" 2>&1
+"$python3" tests/sched/races.py --check >>"$findings" 2>&1
 "$python3" "$here/vocabulary.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/vocabulary.py failed" >>"$findings"
 "$python3" "$here/names.py" >>"$findings" 2>&1 || [ -s "$findings" ] || echo "tools/check/names.py failed" >>"$findings"
 sh "$here/format.sh" >>"$findings" 2>&1
