@@ -11,7 +11,7 @@ import time
 import pytest
 
 from crowd import Crowd
-from helpers import PATIENCE, fill, is_frugal, until
+from helpers import PATIENCE, fill, in_time, is_frugal, until
 from slowdrive import LIBRARY, SlowDrive
 
 pytestmark = [pytest.mark.clock, pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built: a sanitizer's variant?")]
@@ -216,8 +216,8 @@ def test_a_drive_that_hangs_takes_only_flash_along(start, open_folder, reads, wr
             assert bool(drive.reads.held) == bool(reads) and bool(drive.writes.held) == bool(writes)
         assert told and fed
         assert bystander.crawled
-        assert bystander.resident <= RESIDENT_MOST
-        assert min(bystander.items) >= ITEMS_LEAST * before
+        in_time(bystander.resident <= RESIDENT_MOST, f"{bystander.resident} bytes are resident")
+        in_time(min(bystander.items) >= ITEMS_LEAST * before, f"of {before} objects {min(bystander.items)} stayed")
         flash_hits_come(client)
         until(lambda: client.count("flash_offline") == 0, "the flash to be online")
         crowd.each_is_answered("all to be answered after the hang")
@@ -312,11 +312,11 @@ def test_a_drive_that_is_asked_for_too_much_does_what_it_can(start, open_folder)
         shed = int(client.stats(b"flash").get("flash_reads_shed", 0))
         many, answers = hits_per_read(daemon, drive, client, keys, MANY, 0.1)
         whole = sum(answer.values in (0, KEYS_PER_GET) for answer in answers)
-        assert many >= HITS_LEAST * few > 0
+        in_time(many >= HITS_LEAST * few > 0, f"{many} hits a read with many connections, {few} with few")
         assert client.count("flash_reads_shed") > shed
         # With the frugal index a read is of a whole page. Who wants another key of it while it is read has that for nothing, even
         # where the other keys of a multiget are refused.
-        assert is_frugal() or whole >= WHOLE_LEAST * len(answers)
+        in_time(is_frugal() or whole >= WHOLE_LEAST * len(answers), f"{whole} of {len(answers)} multigets were whole")
         drive.reads.per_second = 0
 
 
@@ -342,5 +342,6 @@ def test_an_object_that_all_want_is_read_once_for_many(start, open_folder):
         assert gets >= HOT_GETS
         assert drive.reads.done - done <= READS_MOST * gets
         assert client.count("flash_reads") - counted <= READS_MOST * gets
-        assert client.count("flash_hits") - hits >= HITS_LEAST_OF_GETS * gets
-        assert sum(answer.values for answer in crowd.answers) >= HITS_LEAST_OF_GETS * gets
+        hits = client.count("flash_hits") - hits
+        in_time(hits >= HITS_LEAST_OF_GETS * gets, f"{hits} of {gets} gets were hits")
+        assert sum(answer.values for answer in crowd.answers) >= hits - HOT_CONNECTIONS * HOT_PIPELINE
