@@ -16,7 +16,7 @@ static struct store_place_key key_of(const char *key)
 static void what_is_wanted_gets_to_flash(void **state)
 {
 	struct harness *h = *state;
-	char names[OBJECTS][16];
+	char names[OBJECTS][24];
 	struct store_place_key keys[OBJECTS];
 
 	harness_open(h);
