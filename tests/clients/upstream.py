@@ -30,6 +30,26 @@ def copied(source, target, changes):
     return target
 
 
+# A client that gives up after three seconds takes a request that place.py or a busy machine holds up for a miss.
+PATIENT = """import socket
+
+
+class Patient(socket.socket):
+    def settimeout(self, seconds):
+        super().settimeout(max(seconds, 120) if seconds else seconds)
+
+
+socket.socket = Patient
+"""
+
+
+def patient(context):
+    """The options of pytest by which the suite's client waits longer, and the folder where their plugin lies."""
+    with open(os.path.join(context.folder, "patient.py"), "w", encoding="utf-8") as opened:
+        opened.write(PATIENT)
+    return ["-p", "patient"], context.folder
+
+
 def pytest(context, python, folder, tests, pythonpath, *options):
     """In the environment: where the client is, and where its tests look for a server."""
     return ["env", f"PYTHONPATH={pythonpath}", "MEMCACHED_HOST=127.0.0.1", f"MEMCACHED_PORT={port(context)}", python, "-m",
@@ -62,8 +82,9 @@ def python_memcached(context):
     with open(os.path.join(folder, "utils.py"), "w", encoding="utf-8") as opened:
         opened.write("import contextlib\nimport io\n\n\ndef captured_stderr():\n"
                      "    return contextlib.redirect_stderr(io.StringIO())\n")
+    options, beside = patient(context)
     return pytest(context, pypi["python"], folder, ["test_memcache.py", "test_setmulti.py"],
-                  f"{context.folder}:{pypi['python-memcached']}")
+                  f"{beside}:{pypi['python-memcached']}", *options)
 
 
 def python_binary_memcached(context):
@@ -75,8 +96,9 @@ def python_binary_memcached(context):
                     [(r"\b11211\b", port(context)), (r"(\D)5001\b", rf"\g<1>{tls}"), (r"import ssl\n", r"import socket\nimport ssl\n"),
                      (r"time\.sleep\(0\.1\)", wait),
                      (r"/tmp/memcached\.sock", context.servers[0]), (r"yield_fixture", "fixture")])
+    options, beside = patient(context)
     return pytest(context, pypi["python"], folder, ["test_simple_functions.py", "test_compression.py", "test_pickler.py",
-                                                    "test_tls.py"], f"{folder}:{pypi['python-binary-memcached']}")
+                                                    "test_tls.py"], f"{folder}:{beside}:{pypi['python-binary-memcached']}", *options)
 
 
 def gomemcache(context):

