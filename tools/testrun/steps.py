@@ -74,6 +74,7 @@ REST = [
         Step("compare", suites.compare, [("release", "all")]),
         Step("upstream", suites.upstream, [("release", "all")], "others"),
         Step("clients", lambda: suites.clients("release"), [("release", "all")], "others"),
+        Step("changed-results", suites.changed_results, [("release", "all")]),
         Step("package", suites.package),
         Step("protocol-asan", suites.protocol_asan, [("asan", "all"), ("debug", "all")]),
     ],

@@ -8,7 +8,7 @@ from testrun.builds import built
 from testrun.lines import COUNTED_LINE, Program
 from testrun.process import CPUS, PYTHON, counted, run
 from testrun.pytests import Pytest
-from testrun.tally import failed, say, skipped
+from testrun.tally import failed, passed, say, skipped
 from testrun.units import without_aslr
 
 # Bounds for a hang, five and more times what each takes on two idle cores.
@@ -155,6 +155,21 @@ def clients(variant, *options):
         return
     say(f"-- {name}")
     Program(name, CLIENTS_SECONDS, {"FLASHIELD_BIN": program(variant)}, COUNTED_LINE).run([PYTHON, "tests/clients/run.py", *options])
+
+
+def changed_results():
+    """The runners of other people's tests, with some results changed: each has to be told as a failure."""
+    name = "changed results are told"
+    if is_missing(name, "release"):
+        return
+    say(f"-- {name}")
+    for title, command in (("clients", ["tests/clients/run.py", "--wrong", "2", "--place", "dram", "memccapable", "python-memcached"]),
+                           ("memcached's own tests", ["tests/upstream/run.py", "--wrong", "500", "--only", r"^(getset|binary)\.t$"])):
+        code, output = run([PYTHON, *command], CLIENTS_SECONDS, {"FLASHIELD_BIN": program("release")})
+        if code == 0:
+            passed()
+        else:
+            failed(f"{name}: {title}", output)
 
 
 def clients_beside():
