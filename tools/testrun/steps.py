@@ -2,7 +2,7 @@
 """Which steps there are, which set each belongs to, and what each needs to be built.
 
 The gate is what "make test" runs. .ci/run adds the rest, and "make test-all" what takes longest. The lanes of a set run side by side: what
-computes in one, what mostly waits for daemons, disk or network in the other.
+computes in one, what mostly waits for daemons, disk or network in the others.
 """
 from dataclasses import dataclass, field
 from typing import Callable
@@ -55,7 +55,6 @@ GATE = [
 ]
 REST = [
     [
-        Step("unit-release", lambda: units.unit("release"), [("release", "unit-build")]),
         Step("asan", lambda: units.unit("asan"), [("asan", "unit-build")]),
         Step("tsan", lambda: units.unit("tsan"), [("tsan", f"build/tsan/tests/{name}") for name in units.threaded()]),
         Step("fuzz", units.fuzz, [("asan", "fuzz-build")], "inputs"),
@@ -64,27 +63,33 @@ REST = [
         Step("model-tsan", lambda: suites.model("tsan"), [("tsan", "model")]),
     ],
     [
-        Step("protocol-clock", lambda: suites.protocol("release", "--long"), [("release", "all"), ("debug", "all")]),
+        Step("protocol-clock", lambda: suites.protocol("release", "--long", "-m", "clock and not long"), [("release", "all"), ("debug", "all")]),
         Step("tools", lambda: suites.protocol("release", "-m", "tools"), [("release", "all"), ("debug", "all")]),
         Step("nodes", suites.nodes, [("release", "nodes")]),
         Step("stale", suites.stale, [("debug", "stale")]),
         Step("frugal", suites.frugal, [("release", "all"), ("debug", "all")]),
         Step("frugal-unit", units.frugal, [("debug", goal) for goal in units.FRUGAL_GOALS]),
-        Step("power", units.power, [("release", "unit-build")]),
+        Step("arithmetic", lambda: units.unit("release", units.ARITHMETIC),
+             [("release", f"build/release/tests/{name}") for name in units.ARITHMETIC]),
+        Step("power", units.power, [("release", units.POWER)]),
+    ],
+    [
+        Step("package", suites.package),
         Step("compare", suites.compare, [("release", "all")]),
         Step("upstream", suites.upstream, [("release", "all")], "others"),
         Step("clients", lambda: suites.clients("release"), [("release", "all")], "others"),
         Step("changed-results", suites.changed_results, [("release", "all")]),
-        Step("package", suites.package),
         Step("protocol-asan", suites.protocol_asan, [("asan", "all"), ("debug", "all")]),
     ],
 ]
 LONG = [
     [
+        Step("unit-release", lambda: units.unit("release"), [("release", "unit-build")]),
         Step("arm64", lambda: suites.arm64("user")),
         Step("package-trixie", lambda: suites.other_package("trixie")),
     ],
     [
+        Step("protocol-long", lambda: suites.protocol("release", "--long", "-m", "long"), [("release", "all"), ("debug", "all")]),
         Step("clients-asan", lambda: suites.clients("asan", "--place", "dram"), [("asan", "all")], "others"),
         Step("frugal-all", suites.frugal_all, [("release", "all"), ("debug", "all")]),
     ],

@@ -23,7 +23,8 @@ SLOW_SECONDS = 20
 
 # One thread and much arithmetic: half of the CPU time of all unit tests in the builds with checks, which leave them out. They run as
 # released.
-ARITHMETIC = ["flashindex/test_load", "cleaner/test_tables", "/test_keep_all"]
+ARITHMETIC = ["flashindex/test_load", "server/store/cleaner/test_tables", "server/store/test_keep_all"]
+POWER = "build/release/tests/server/store/test_power"
 
 OPTIONS = {
     "CMOCKA_MESSAGE_OUTPUT": "TAP",
@@ -56,7 +57,7 @@ def programs_of(variant):
     listed = subprocess.run(["make", "-s", f"VARIANT={variant}", "list-unit-tests"], check=True, capture_output=True,
                             text=True).stdout.split()
     if variant != "release":
-        listed = [program for program in listed if not program.endswith(tuple(ARITHMETIC))]
+        listed = [program for program in listed if name_of(program) not in ARITHMETIC]
     if variant == "tsan":
         names = set(threaded())
         for name in sorted(names - {name_of(program) for program in listed}):
@@ -114,10 +115,11 @@ def count(name, code, output):
         say(f"   what {name} printed:\n" + "\n".join("  " + line for line in output.splitlines()[-60:]))
 
 
-def unit(variant):
+def unit(variant, names=None):
+    """Runs the unit tests of a variant; names: those alone."""
     if not built(variant):
         say("   what did build is run")
-    programs = programs_of(variant)
+    programs = [program for program in programs_of(variant) if names is None or name_of(program) in names]
     present = [program for program in programs if os.access(program, os.X_OK)]
     for program in sorted(set(programs) - set(present)):
         failed(f"{program}: not built")
@@ -133,12 +135,13 @@ def unit(variant):
 
 def power():
     """Cuts the power at each event, where the run of all unit tests does it at every few."""
-    program = next((name for name in programs_of("release") if name.endswith("/test_power")), None)
+    if not built("release"):
+        say("   what did build is run")
     say("-- the power is cut at each event")
-    if not program or not os.access(program, os.X_OK):
-        failed("server/store/test_power at each event: not built")
+    if not os.access(POWER, os.X_OK):
+        failed(f"{POWER} at each event: not built")
         return
-    count("server/store/test_power at each event (release)", *run_program(program, [], counted(), env={"POWER_STEP": "1"}))
+    count(f"{name_of(POWER)} at each event (release)", *run_program(POWER, [], counted(), env={"POWER_STEP": "1"}))
 
 
 # Tests of the store whose cases hold with either index.
