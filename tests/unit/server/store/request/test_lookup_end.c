@@ -261,7 +261,7 @@ static struct fidx_match put_twins_on_flash(struct harness *h, const char *one, 
 {
 	struct fidx_key key = key_of(h, one);
 	uint64_t place = fidx_place_in(h->store->index, &key, 0);
-	struct fidx_match match[FIDX_MAX_MATCHES], own;
+	struct fidx_match match[FIDX_MAX_MATCHES], own = { 0 };
 
 	for (unsigned n = 0;; n++) {
 		snprintf(other, room, "twin:%u", n);
