@@ -60,7 +60,7 @@ REST = [
         Step("fuzz", units.fuzz, [("asan", "fuzz-build")], "inputs"),
         Step("clang", clang),
         Step("model-asan", lambda: suites.model("asan"), [("asan", "model")]),
-        Step("model-tsan", lambda: suites.model("tsan"), [("tsan", "model")]),
+        Step("model-tsan", lambda: suites.model("tsan", *suites.MODEL_TSAN), [("tsan", "model")]),
     ],
     [
         Step("protocol-clock", lambda: suites.protocol("release", "--long", "-m", "clock and not long"), [("release", "all"), ("debug", "all")]),
@@ -77,7 +77,7 @@ REST = [
         Step("package", suites.package),
         Step("compare", suites.compare, [("release", "all")]),
         Step("upstream", suites.upstream, [("release", "all")], "others"),
-        Step("clients", lambda: suites.clients("release"), [("release", "all")], "others"),
+        Step("clients", lambda: suites.clients("release", "--place", "dram", "--place", "flash"), [("release", "all")], "others"),
         Step("changed-results", suites.changed_results, [("release", "all")]),
         Step("protocol-asan", suites.protocol_asan, [("asan", "all"), ("debug", "all")]),
     ],
@@ -85,11 +85,13 @@ REST = [
 LONG = [
     [
         Step("unit-release", lambda: units.unit("release"), [("release", "unit-build")]),
+        Step("model-tsan-all", lambda: suites.model("tsan"), [("tsan", "model")]),
         Step("arm64", lambda: suites.arm64("user")),
         Step("package-trixie", lambda: suites.other_package("trixie")),
     ],
     [
         Step("protocol-long", lambda: suites.protocol("release", "--long", "-m", "long"), [("release", "all"), ("debug", "all")]),
+        Step("clients-full", lambda: suites.clients("release", "--place", "full"), [("release", "all")], "others"),
         Step("clients-asan", lambda: suites.clients("asan", "--place", "dram"), [("asan", "all")], "others"),
         Step("frugal-all", suites.frugal_all, [("release", "all"), ("debug", "all")]),
     ],
