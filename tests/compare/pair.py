@@ -24,7 +24,7 @@ NOT_COMPARED = re.compile(
     r"reclaimed|(expired|evicted)_(unfetched|active)|evictions|time_in_listen_disabled_us|listen_disabled_num|accepting_conns|threads|"
     r"reserved_fds|unexpected_napi_ids|round_robin_fallback|curr_items|malloc_fails|extstore_.*")
 
-STEM = re.compile(rb"\bw[0-9a-f]{6}")  # of a run's keys
+STEM = re.compile(rb"(?:\b|(?<=\bk))w[0-9a-f]{6}")  # of a run's keys; k: a flag of the meta commands
 TWO_WAYS = "memcached's two answers"
 
 Difference = collections.namedtuple("Difference", "session ours theirs")
