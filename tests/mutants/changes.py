@@ -88,3 +88,67 @@ def draw(sources, count, seed):
         random.Random(f"{seed} {folder}").shuffle(there)
     drawn = [there[turn] for turn in range(count) for _, there in sorted(folders.items()) if turn < len(there)]
     return sorted(drawn[:count], key=lambda one: (one[0].rpartition("/")[0], one[0], one[1]))
+
+
+# ---- all in one build ----------------------------------------------------------------------------
+
+# What the program has of it: which change is made, and which functions with one were entered. CHANGE_SEEN names a file of 64 KiB.
+CHOSEN = """\
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+int change_chosen;
+unsigned char change_seen[65536] __attribute__((aligned(4096)));
+
+__attribute__((constructor(101))) static void change_choose(void)
+{
+	const char *number = getenv("CHANGE"), *seen = getenv("CHANGE_SEEN");
+
+	if (number)
+		change_chosen = atoi(number);
+	if (seen)
+		mmap(change_seen, sizeof(change_seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, open(seen, O_RDWR | O_CLOEXEC), 0);
+}
+"""
+DECLARED = "extern int change_chosen; extern unsigned char change_seen[]; "  # on a line of the source, which keep their numbers
+MOST = 65535
+GOTO = re.compile(r"\bgoto (\w+);")
+
+
+def is_void(header):
+    """Of the text up to the brace: it ends with the bracket of the arguments."""
+    depth, at = 1, header.rstrip().rindex(")")
+    while depth:
+        at -= 1
+        depth += {")": 1, "(": -1}.get(header[at], 0)
+    return re.search(r"\bvoid \w+$", header[:at]) is not None
+
+
+def with_all(text, numbered):
+    """(the text with each (number, change), {line: number}). A function has a copy of its body for each of its changes, which
+    the program enters where that number is chosen. The lines are those of the copies: an error there is the change's."""
+    hidden, pieces, at = masked(text), [DECLARED], 0
+    for function in FUNCTION.finditer(hidden):
+        body, end = hidden.index("{", function.start()) + 1, function.end() - 1
+        here = [(number, change) for number, change in numbered if body <= change.offset < end]
+        if not here:
+            continue
+        labels = sorted(set(GOTO.findall(hidden, body, end)))
+        last = "return;" if is_void(hidden[function.start():body - 1]) else "__builtin_unreachable();"
+        pieces.append(text[at:body])
+        for number, change in here:
+            changed = text[body:change.offset] + change.new + text[change.offset + change.length:end]
+            local = f"__label__ {', '.join(labels)};" if labels else ""
+            pieces.append((number, f"\nif (change_seen[{number}] = 1, change_chosen == {number}) {{ {local}{changed}{last}\n}}"))
+        at = body
+    pieces.append(text[at:])
+    whole, lines = "", {}
+    for piece in pieces:
+        if isinstance(piece, tuple):
+            first = whole.count("\n") + 1
+            whole += piece[1]
+            lines.update({line: piece[0] for line in range(first + 1, whole.count("\n") + 2)})
+        else:
+            whole += piece
+    return whole, lines

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes N random changes of the product's C sources (changes.py), one at a time, and tells which of them no test finds.
 
-As many are drawn of each folder as of any other, by the seed: the same sources, N and seed give the same ones. Each is built
-in a copy of the tree (run.py) and goes through these tests until one fails:
+As many are drawn of each folder as of any other, by the seed: the same sources, N and seed give the same ones. All are built
+at once in one copy of the tree: a function has a copy of its body for each of its changes, and a number in the environment
+chooses one. So a change costs no compilation, only its tests:
 
     own         unit tests of the source's name
     folder      other unit tests of its folder
@@ -11,35 +12,47 @@ in a copy of the tree (run.py) and goes through these tests until one fails:
     sched       some seeds of the engine under the scheduler, where the change is in the engine
     protocol    tests of the daemon for the folder, which the table below names
 
-A test that uses many times the CPU time that it takes without a change, or stands still, has found it. What doesn't compile
+Each test runs once without a change. That tells what it takes, and which functions it enters: it runs with changes of these
+alone. The cheapest test of a stage comes first, and the first that fails ends the search.
+
+A test that uses several times the CPU time that it takes without a change, or stands still, has found it. What doesn't compile
 isn't counted. What survives is listed with its place: some of it can't be told from the original by any test.
 """
 import argparse
 import collections
 import concurrent.futures
 import glob
+import json
 import os
-import queue
+import re
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 import changes
 import run
 
+COPY = os.path.join(run.COPIES, "random")
 SCHED_SEEDS = 12
 STAGES = ("own", "folder", "above", "sched", "protocol")
 # Which unit tests use a folder, beside its own.
-ABOVE = {"base": ("flashindex", "segments", "server/store"), "classifier": ("server/store",), "flashindex": ("server/store",),
-         "segments": ("server/store",), "server/store": ("server/store",), "server": ("server/net", "server/count", "server/metrics")}
+ABOVE = {"base": ("base", "classifier", "flashindex", "segments", "server/store"), "classifier": ("server/store",),
+         "flashindex": ("server/store",), "flashindex/frugal": ("server/store",), "segments": ("server/store",),
+         "server/store": ("server/store",), "server": ("server/auth", "server/count", "server/metrics", "server/net", "server/proto"),
+         "conf": ("conf", "classifier")}
 # Tests of the daemon, by the longest name that the folder begins with.
 PROTOCOL = {"server/proto": "core text binary meta_place limits large udp", "server/net": "listen tls udp limits slow_clients process stream core",
             "server/admin": "stats dump watch reload options admin latency hotkeys slow contents", "server/auth": "auth",
             "server/count": "hotkeys slow contents latency", "server/metrics": "metrics metrics_access", "conf": "options check_config reload",
             "server": "process service stop check_config seccomp options"}
 ENGINE = ("base", "classifier", "flashindex", "segments", "server/store")
-CPU_TIMES, CPU_MORE, WALL_TIMES, WALL_MORE = 5, 5, 20, 120  # of what a test takes without a change, and seconds
+CPU_TIMES, CPU_MORE = 4, 4  # of the CPU time that a test takes without a change, and seconds
+STILL_SECONDS = 20  # a test all of whose threads sleep for so long waits for what never comes
+ASLEEP_TIMES, ASLEEP_MORE = 60, 120  # of its CPU time, and seconds asleep in all: the last resort, for what wakes up again and again
+ERROR = re.compile(r"^([\w/.]+):(\d+):\d+: (?:fatal )?error:", re.M)
 
 
 def folder_of(path):
@@ -85,56 +98,191 @@ def tests_for(path, variant, stage):
     return [f"{variant} protocol test_{name}.py" for name in names.split() if os.path.exists(os.path.join(run.TOP, f"tests/protocol/test_{name}.py"))]
 
 
-# ---- a change ------------------------------------------------------------------------------------
+# ---- a test, by its CPU time ---------------------------------------------------------------------
+
+
+def cpu_of_session(session):
+    """(ticks of CPU, whether a thread runs or waits for a drive) of the processes in it."""
+    ticks, wants = 0, False
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as opened:
+                fields = opened.read().rpartition(")")[2].split()
+            if int(fields[3]) != session:
+                continue
+            ticks += int(fields[11]) + int(fields[12])
+            for task in os.listdir(f"/proc/{entry}/task"):
+                with open(f"/proc/{entry}/task/{task}/stat", encoding="ascii", errors="replace") as opened:
+                    wants |= opened.read().rpartition(")")[2].split()[0] in "RD"
+        except OSError:
+            continue  # it has ended meanwhile
+    return ticks, wants
+
+
+def end_session(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run_test(test, env, cpu_seconds, asleep_seconds):
+    """(exit code, output, CPU seconds). 124: it stood still or slept too long, and was ended with all its children. On a busy
+    machine a thread that wants to run may wait for long: that doesn't count."""
+    limit = ["prlimit", f"--cpu={int(cpu_seconds)}", "--"]
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:  # what a killed test leaves behind goes with it
+        os.chmod(folder, 0o755)  # some tests become another user
+        full = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", ASAN_OPTIONS="detect_stack_use_after_return=1",
+                    FLASHIELD_BIN=os.path.join(COPY, run.target_of(test)), TMPDIR=folder, **env)
+        for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # the outer make's job server isn't ours
+            full.pop(name, None)
+        with open(os.path.join(folder, "output"), "w+", encoding="utf-8", errors="replace") as output:
+            process = subprocess.Popen(limit + run.command_of(test), cwd=COPY, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                       env=full, start_new_session=True)
+            began = looked = time.monotonic()
+            ticks, still, asleep = 0, 0, 0
+            try:
+                while True:
+                    pid, status, used = os.wait4(process.pid, os.WNOHANG)
+                    if pid:
+                        process.returncode = os.waitstatus_to_exitcode(status)
+                        break
+                    now = time.monotonic()
+                    if now - looked >= 1:
+                        looked, (ticks_now, wants) = now, cpu_of_session(process.pid)
+                        asleep += not wants
+                        still, ticks = (0 if wants or ticks_now != ticks else still + 1), ticks_now
+                    if still >= STILL_SECONDS or asleep >= asleep_seconds:
+                        end_session(process.pid)
+                        os.wait4(process.pid, 0)
+                        process.returncode = 124
+                        return 124, "", 0
+                    time.sleep(min(0.25, 0.005 + (now - began) / 20))
+            finally:
+                end_session(process.pid)  # what a test left behind too
+            output.seek(0)
+            return process.returncode, output.read(), used.ru_utime + used.ru_stime
 
 
 class Without:
-    """What each test takes without a change, in a copy that never has one. A test that fails then is left out, and told."""
+    """What each test takes without a change, and which changed functions it enters. A test that fails then is left out, and told.
+    What is known of a program is kept beside it, until it is built anew."""
 
-    def __init__(self, copy):
-        self.copy, self.took, self.lock = copy, {}, threading.Lock()
+    def __init__(self, longest_cpu):
+        self.longest, self.path = longest_cpu, os.path.join(COPY, "build", "without.json")
+        self.known, self.locks, self.lock = {}, collections.defaultdict(threading.Lock), threading.Lock()
+        self.kept = json.loads(run.contents(self.path)) if os.path.exists(self.path) else {}
 
-    def learn(self, tests):
-        for variant in sorted({run.variant_of(test) for test in tests}):
-            run.build(self.copy, {(variant, run.target_of(test)) for test in tests if run.variant_of(test) == variant}, run.CPUS)
-        for test in tests:
-            began = time.monotonic()
-            code, output = run.run_test(self.copy, test, run.FIRST_SECONDS)
-            self.took[test] = time.monotonic() - began if code == 0 else None
+    def of(self, test):
+        """(CPU seconds, numbers of changes) or None."""
+        with self.lock:
+            mine = self.locks[test]
+        with mine:
+            if test not in self.known:
+                self.known[test] = self.remembered(test) or self.learn(test)
+                if self.known[test]:
+                    self.keep(test, *self.known[test])
+            found = self.known[test]
+            return found if found and found[0] <= self.longest else None
+
+    def remembered(self, test):
+        built_at, took, numbers = self.kept.get(test, (None, 0, ()))
+        return (took, set(numbers)) if built_at == self.built_at(test) else None
+
+    def keep(self, test, took, numbers):
+        with self.lock:
+            self.kept[test] = self.built_at(test), took, sorted(numbers)
+            with open(self.path, "w", encoding="ascii") as opened:
+                json.dump(self.kept, opened)
+
+    @staticmethod
+    def built_at(test):
+        return max(os.stat(os.path.join(COPY, path)).st_mtime_ns for path in (run.target_of(test), run.source_of(test)))
+
+    def learn(self, test):
+        with tempfile.NamedTemporaryFile(prefix="mutant-seen-") as seen:
+            seen.truncate(65536)
+            os.chmod(seen.name, 0o666)  # some tests become another user
+            code, output, took = run_test(test, {"CHANGE_SEEN": seen.name}, self.longest, run.FIRST_SECONDS * 4)
+            if code in (-signal.SIGXCPU, -signal.SIGKILL):
+                run.say(f"   left out: {test} takes more than {self.longest:.0f} s of CPU")
+                return None
             if code != 0:
                 run.say(f"   left out: {test} fails without a change: {run.found_by(output, code)}")
+                return None
+            seen.seek(0)
+            return took, {number for number, byte in enumerate(seen.read()) if byte}
 
-    def those_that_pass(self, tests):
-        with self.lock:
-            self.learn([test for test in tests if test not in self.took])
-            return [test for test in tests if self.took[test] is not None]
-
-
-def bounded(copy, test, took):
-    """None: it passes; else what found the change."""
-    prefix = ["prlimit", f"--cpu={CPU_MORE + int(CPU_TIMES * took)}", "--"]
-    code, output = run.run_test(copy, test, WALL_MORE + WALL_TIMES * took, prefix)
-    return None if code == 0 else f"{test}: {run.found_by(output, code)}"
+    def that_enter(self, tests, number):
+        """Those that enter the function of the change, the cheapest first."""
+        known = [(self.of(test), test) for test in tests]
+        return [test for took, test in sorted((found[0], test) for found, test in known if found and number in found[1])]
 
 
-def judge(copy, path, change, args, without):
-    """(stage, words): stage None: it survives; "unbuilt": it doesn't count."""
-    text = run.contents(os.path.join(copy, path)).decode()
-    done = set()
-    run.write(copy, path, text[:change.offset] + change.new + text[change.offset + change.length:])
-    try:
-        for stage in STAGES[:-1] if args.no_protocol else STAGES:
-            tests = without.those_that_pass([test for test in tests_for(path, args.variant, stage) if test not in done])
-            done.update(tests)
-            if tests and run.build(copy, {(run.variant_of(test), run.target_of(test)) for test in tests}, 1):
-                return "unbuilt", "it doesn't compile"
-            for test in tests:
-                words = bounded(copy, test, without.took[test])
-                if words:
-                    return stage, words
-        return (None, "") if done else (None, "there is no test for it")
-    finally:
-        run.write(copy, path, text)
+def judge(number, path, args, without):
+    """(stage, words, CPU seconds): stage None: it survives."""
+    done, spent = set(), 0
+    for stage in args.stages:
+        tests = [test for test in tests_for(path, args.variant, stage) if test not in done]
+        done.update(tests)
+        for test in without.that_enter(tests, number):
+            took, _ = without.of(test)
+            code, output, used = run_test(test, {"CHANGE": str(number)}, CPU_MORE + CPU_TIMES * took, ASLEEP_MORE + ASLEEP_TIMES * took)
+            spent += used
+            if code != 0:
+                return stage, f"{test}: {run.found_by(output, code)}", spent
+    entered = sum(1 for test in done if without.of(test) and number in without.of(test)[1])
+    return None, f"{entered} tests enter the function" if entered else "no test enters the function", spent
+
+
+# ---- the build -----------------------------------------------------------------------------------
+
+
+def fill(texts):
+    """Writes what differs alone, so that make builds no more than that."""
+    for path in run.listed():
+        target = os.path.join(COPY, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        source = os.path.join(run.TOP, path)
+        if os.path.islink(source):
+            if not os.path.lexists(target):
+                os.symlink(os.readlink(source), target)
+        elif path not in texts:
+            wanted = run.contents(source)
+            if not os.path.exists(target) or run.contents(target) != wanted:
+                with open(target, "wb") as opened:
+                    opened.write(wanted)
+                os.chmod(target, os.stat(source).st_mode)
+    for path, text in texts.items():
+        if not os.path.exists(os.path.join(COPY, path)) or run.contents(os.path.join(COPY, path)).decode() != text:
+            run.write(COPY, path, text)
+
+
+def built(sources, drawn, targets, jobs):
+    """Builds the targets with all changes. The numbers of those that compile; None where the sources themselves don't."""
+    numbers = {number for number in range(1, len(drawn) + 1)}
+    while True:
+        texts, lines = {"base/change_chosen.c": changes.CHOSEN}, {}
+        for path in {path for path, _ in drawn}:
+            here = [(number, change) for number, (of, change) in enumerate(drawn, 1) if of == path and number in numbers]
+            texts[path], lines[path] = changes.with_all(sources[path], here)
+        fill(texts)
+        wrong, words = set(), ""
+        for variant in run.VARIANTS:
+            wanted = sorted({target for of, target in targets if of == variant})
+            if wanted:
+                code, output = run.run(["make", f"-j{jobs}", "-k", "--no-print-directory", f"VARIANT={variant}", *wanted], COPY, None)
+                found = {lines.get(path, {}).get(int(line)) for path, line in ERROR.findall(output)}
+                wrong |= found
+                words += output if code else ""
+        if not words:
+            return numbers
+        if not wrong or None in wrong:
+            run.say(run.tail(words))
+            return None
+        numbers -= wrong
 
 
 def where(sources, path, change):
@@ -154,56 +302,53 @@ def report(verdicts):
             rows[name][stage or "survived"] += 1
     run.say("\n" + f"{'folder':24}{'made':>6}" + "".join(f"{name:>10}" for name in STAGES) + f"{'survived':>10}{'killed':>9}")
     for name, row in sorted(rows.items(), key=lambda item: (item[0] == "all", item[0])):
-        made = sum(row.values()) - row["unbuilt"]
-        if made:
-            found = made - row["survived"]
-            run.say(f"{name:24}{made:6}" + "".join(f"{row[stage]:10}" for stage in STAGES) + f"{row['survived']:10}{100 * found / made:8.0f}%")
+        made = sum(row.values())
+        found = made - row["survived"]
+        run.say(f"{name:24}{made:6}" + "".join(f"{row[stage]:10}" for stage in STAGES) + f"{row['survived']:10}{100 * found / made:8.0f}%")
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("count", type=int, help="so many changes")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--variant", default="asan", choices=("release", "debug", "asan"), help="of the tests")
+    parser.add_argument("--variant", default="debug", choices=("release", "debug", "asan"), help="of the tests")
     parser.add_argument("--folder", help="changes of this folder alone, and of those in it")
-    parser.add_argument("--jobs", type=int, default=run.CPUS, help="so many changes at a time, a copy of the tree each")
-    parser.add_argument("--no-protocol", action="store_true", help="no tests of the daemon")
+    parser.add_argument("--jobs", type=int, default=run.CPUS, help="so many tests at a time")
+    parser.add_argument("--stages", default=",".join(STAGES), help="these alone, with commas between them")
+    parser.add_argument("--longest", type=float, default=30, help="no test that takes more CPU seconds than this")
+    parser.add_argument("--only", help="numbers of changes as the list has them, with commas between them")
     parser.add_argument("--list", action="store_true", help="the changes alone; nothing is built")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.stages = [stage for stage in STAGES if stage in args.stages.split(",")]
+    return args
 
 
 def main():
     args = arguments()
     sources = {path: text for path, text in product().items() if not args.folder or within(folder_of(path), args.folder)}
-    drawn = changes.draw(sources, args.count, args.seed)
+    drawn = changes.draw(sources, min(args.count, changes.MOST), args.seed)
     if args.list:
-        for path, change in drawn:
-            run.say("{0}: {2}: {1}".format(*where(sources, path, change), change.says))
+        for number, (path, change) in enumerate(drawn, 1):
+            run.say("{0:4} {1}: {3}: {2}".format(number, *where(sources, path, change), change.says))
         return 0
-    first, *others = [os.path.join(run.COPIES, str(number)) for number in range(args.jobs + 1)]
-    run.bring_up_to_date(first)
-    without, free, verdicts = Without(first), queue.SimpleQueue(), []
-    for copy in others:
-        if not os.path.exists(copy):
-            subprocess.run(["cp", "-a", first, copy], check=True)
-        run.bring_up_to_date(copy)
-        free.put(copy)
-    run.say(f"-- {len(drawn)} changes by seed {args.seed}")
-
-    def one(drawn_one):
-        copy = free.get()
-        try:
-            return drawn_one, judge(copy, *drawn_one, args, without)
-        finally:
-            free.put(copy)
-
+    chosen = {int(number) for number in args.only.split(",")} if args.only else set(range(1, len(drawn) + 1))
+    tests = {test for number, (path, _) in enumerate(drawn, 1) if number in chosen for stage in args.stages for test in tests_for(path, args.variant, stage)}
+    began = os.times()
+    numbers = built(sources, drawn, {(run.variant_of(test), run.target_of(test)) for test in tests}, args.jobs)
+    if numbers is None:
+        return 1
+    ended = os.times()
+    run.say(f"-- {len(drawn)} changes by seed {args.seed}, {len(numbers)} compile, built in {ended[2] + ended[3] - began[2] - began[3]:.0f} s of CPU")
+    without, verdicts = Without(args.longest), []
     with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
-        for future in concurrent.futures.as_completed([pool.submit(one, each) for each in drawn]):
-            (path, change), (stage, words) = future.result()
+        list(pool.map(without.of, sorted(test for test in tests if not run.is_protocol(test))))
+        judged = {pool.submit(judge, number, drawn[number - 1][0], args, without): number for number in sorted(numbers & chosen)}
+        for future in concurrent.futures.as_completed(judged):
+            number, (stage, words, spent) = judged[future], future.result()
+            path, change = drawn[number - 1]
             verdicts.append((path, stage))
             place, line = where(sources, path, change)
-            said = "SURVIVED" if stage is None else stage
-            run.say(f"{said:10}{place}: {change.says}: {line}" + (f"  ({words})" if words else ""))
+            run.say(f"{'SURVIVED' if stage is None else stage:10}{number:4} {place}: {change.says}: {line}  ({words}; {spent:.1f} s)")
     report(verdicts)
     return 0
 
