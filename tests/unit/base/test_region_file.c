@@ -324,6 +324,19 @@ static void a_look_changes_nothing(void **state)
 	region_destroy(open_as(REGION_FOUND_SAME, most));
 }
 
+static void a_look_at_a_file_that_ends_early_is_told(void **state)
+{
+	struct region *region = open_new();
+
+	(void)state;
+	assert_int_equal(region_commit(region, REGION_TABLE_0, 10000), FS_OK);
+	region_destroy(region);
+	region = look_as(REGION_FOUND_SAME, most);
+	assert_int_equal(truncate(path, (off_t)page()), 0);
+	assert_int_equal(region_commit(region, REGION_TABLE_0, 10000), FS_ENOMEM);
+	region_destroy(region);
+}
+
 static void a_look_at_what_will_not_do_is_refused(void **state)
 {
 	enum region_found found;
@@ -356,6 +369,7 @@ int main(void)
 		TEST(a_file_gets_another_name),
 		TEST(too_little_room_is_told),
 		TEST(a_look_changes_nothing),
+		TEST(a_look_at_a_file_that_ends_early_is_told),
 		TEST(a_look_at_what_will_not_do_is_refused),
 	};
 

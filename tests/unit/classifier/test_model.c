@@ -109,6 +109,8 @@ static void separable_data_is_learnt(void **state)
 	assert_int_equal(model.samples + judgement.samples, SAMPLES);
 	/* features that never vary say nothing */
 	assert_true(model.weight[CLF_SIZE] == 0 && model.weight[CLF_TTL] == 0);
+	/* all have 300 bytes, and the mean is one of logarithms */
+	assert_true(model.mean[CLF_SIZE] > 8 && model.mean[CLF_SIZE] < 9);
 }
 
 static void wrong_labels_are_borne(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A model as a file: written and read back, each field broken in turn, files that can't be written or read. */
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -345,6 +346,29 @@ static void a_link_beside_is_not_followed(void **state)
 	unlink(beside);
 }
 
+static int lowest_free_descriptor(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(close(fd), 0);
+	return fd;
+}
+
+static void no_descriptor_stays_open(void **state)
+{
+	int free_before = lowest_free_descriptor();
+
+	(void)state;
+	assert_int_equal(model_write(path, &model, &terms), FS_OK);
+	assert_int_equal(lowest_free_descriptor(), free_before);
+	assert_int_equal(read_it(), FS_OK);
+	assert_int_equal(lowest_free_descriptor(), free_before);
+	write_text("{");
+	expect_refused("line 1");
+	assert_int_equal(lowest_free_descriptor(), free_before);
+}
+
 static int prepare(void **state)
 {
 	(void)state;
@@ -383,6 +407,7 @@ int main(void)
 		TEST(fields_and_features_may_stand_in_any_order),
 		TEST(a_file_that_cant_be_written_leaves_the_old_one),
 		TEST(a_link_beside_is_not_followed),
+		TEST(no_descriptor_stays_open),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -73,6 +73,8 @@ static void what_does_not_go_together_is_refused(void **state)
 		{ "-o slab_sizes=47-100", 64, "slab size 47 is out of valid range\n" },
 		{ "-o slab_sizes=200-100", 64,
 		  "slab size 100 cannot be lower than or equal to a previous class size\n" },
+		{ "-o slab_sizes=100-100", 64,
+		  "slab size 100 cannot be lower than or equal to a previous class size\n" },
 		{ "-o slab_sizes=96-104", 64, "slab size 104 must be at least 8 bytes larger than previous class\n" },
 		{ "--flash-path=f --flash-size=1m --segment-size=512k", 64,
 		  "--segment-size: 512k is more than a quarter of --flash-size, which is 1m\n" },
@@ -82,6 +84,17 @@ static void what_does_not_go_together_is_refused(void **state)
 
 	(void)state;
 	all_are_refused(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void a_segment_may_be_a_quarter_of_the_flash(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "--flash-path=f --flash-size=64m --segment-size=16m", NULL);
+	assert_string_equal(loaded.err, "");
+	assert_int_equal(loaded.rc, FS_OK);
+	unload(&loaded);
 }
 
 static void authentication_chooses_the_protocol(void **state)
@@ -239,6 +252,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_are_refused_in_memcacheds_words),
 		cmocka_unit_test(what_does_not_go_together_is_refused),
+		cmocka_unit_test(a_segment_may_be_a_quarter_of_the_flash),
 		cmocka_unit_test(authentication_chooses_the_protocol),
 		cmocka_unit_test(flags_may_be_joined),
 		cmocka_unit_test(a_small_item_size_needs_no_chunk_size),

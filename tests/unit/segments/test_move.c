@@ -469,6 +469,8 @@ static void the_readable_part_of_a_bad_segment_is_saved(void **state)
 	assert_in_range(found, OBJECTS / 4, run->batch[0].plan.count - 1);
 	for (uint32_t n = 1; n < 4; n++)
 		assert_readable(run, n);
+	for (uint32_t n = 0; n < 4; n++)
+		assert_int_equal(atomic_load(&seg_live_at(run->flash.seg, n)->partial), n == 0);
 	mem_free(page);
 }
 

@@ -18,6 +18,15 @@ static void *count(void *unused)
 	return NULL;
 }
 
+static void what_nobody_counts_is_zero(void **state)
+{
+	(void)state;
+	for (int i = 0; i < CTR_COUNT; i++) {
+		assert_int_equal(ctr_total((enum ctr)i), 0);
+		assert_int_equal(ctr_sum((enum ctr)i), 0);
+	}
+}
+
 static void counts_of_ended_threads_stay(void **state)
 {
 	pthread_t threads[4];
@@ -58,6 +67,7 @@ static void each_counter_is_described(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_nobody_counts_is_zero),
 		cmocka_unit_test(counts_of_ended_threads_stay),
 		cmocka_unit_test(a_reset_is_a_new_zero),
 		cmocka_unit_test(each_counter_is_described),

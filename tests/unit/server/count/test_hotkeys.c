@@ -364,6 +364,24 @@ static void threads_together(void **state)
 	assert_in_range(total_of(HEAVY_REQUESTS, HOTKEYS_MINUTE), THREADS * 270000, THREADS * 330000);
 }
 
+/* A sample stands for HOTKEYS_EACH requests: itself, and those that pass until the next one. The mean of so many gaps is less
+   than 1 off. */
+static void samples_stand_for_all_requests(void **state)
+{
+	const struct store_request request = { .key = "key", .key_length = 3, .hash = mix64(1) };
+	const unsigned samples = 100000;
+	uint64_t requests = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < samples; i++) {
+		int32_t passed = hotkeys_sample_request(&request, 100);
+
+		assert_in_range(passed, 0, 2 * HOTKEYS_EACH - 2);
+		requests += 1 + (uint64_t)passed;
+	}
+	assert_in_range(requests, samples * (HOTKEYS_EACH - 1), samples * (HOTKEYS_EACH + 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +395,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_value_larger_than_the_stride, begin, end),
 		cmocka_unit_test_setup_teardown(reads_rank_apart_from_requests, begin, end),
 		cmocka_unit_test_setup_teardown(the_hottest_keys_are_found, begin, end),
+		cmocka_unit_test_setup_teardown(samples_stand_for_all_requests, begin, end),
 		cmocka_unit_test_setup_teardown(threads_together, begin, end),
 	};
 

@@ -18,6 +18,7 @@
 #include "server/conn/conn.h"
 #include "server/count/hotkeys.h"
 #include "server/count/observe.h"
+#include "server/count/slow.h"
 
 #define REQUESTS 20000u
 #define THREADS 4u
@@ -398,6 +399,23 @@ static void many_threads(void **state)
 	assert_int_equal(gets_of("(none)"), THREADS * ROUNDS);
 }
 
+/* ---- slow requests ----------------------------------------------------------------------------- */
+
+static void the_slow_log_is_set(void **state)
+{
+	struct slow_settings settings;
+
+	(void)state;
+	assert_false(slow_is_on());
+	observe_set_slow(&(struct slow_settings){ .threshold_us = 1500, .keys = true });
+	slow_get(&settings);
+	assert_int_equal(settings.threshold_us, 1500);
+	assert_true(settings.keys);
+	assert_true(slow_is_on());
+	observe_set_slow(&(struct slow_settings){ .threshold_us = 0 });
+	assert_false(slow_is_on());
+}
+
 /* ---- hot keys ---------------------------------------------------------------------------------- */
 
 static uint64_t heaviest(enum heavy_measure by, const char *key)
@@ -452,6 +470,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(detail, begin, end),
 		cmocka_unit_test_setup_teardown(detail_forgets_at_a_reset, begin, end),
 		cmocka_unit_test_setup_teardown(many_threads, begin, end),
+		cmocka_unit_test_setup_teardown(the_slow_log_is_set, begin, end),
 		cmocka_unit_test_setup_teardown(hot_keys_are_those_of_requests, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,19 @@ static void a_taken_port_is_told(void **state)
 	assert_non_null(strstr(reason, ": Address already in use"));
 }
 
+static void an_address_may_have_brackets(void **state)
+{
+	struct fixture *f = *state;
+	struct metrics *second;
+	char reason[256] = "";
+
+	assert_int_equal(metrics_start(&second, &f->server, "[127.0.0.1]:0", reason), FS_OK);
+	assert_non_null(second);
+	assert_string_equal(reason, "");
+	assert_int_not_equal(atoi(strrchr(metrics_address(second), ':') + 1), 0);
+	metrics_stop(second);
+}
+
 static void off_is_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -185,6 +198,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_end_waits_for_nobody, begin, end),
 		cmocka_unit_test_setup_teardown(silent_clients_are_closed, begin, end),
 		cmocka_unit_test_setup_teardown(a_taken_port_is_told, begin, end),
+		cmocka_unit_test_setup_teardown(an_address_may_have_brackets, begin, end),
 		cmocka_unit_test_setup_teardown(off_is_nothing, begin, end),
 	};
 

@@ -340,6 +340,25 @@ static void applications_by_tier(void **state)
 	assert_true(value_of(&f->first, "flashield_application_written_bytes_total", "application=shop,") == 106);
 }
 
+/* Three of four requests are for one key, and all are for two. Shares are estimated from one request in a hundred. */
+static void the_hottest_keys_have_a_share(void **state)
+{
+	struct fixture *f = *state;
+	struct conn conn = { 0 };
+
+	for (unsigned i = 0; i < 100000; i++) {
+		bool hot = i % 4 != 0;
+		struct store_request request = {
+			.op = STORE_GET, .key = hot ? "hot" : "not", .key_length = 3, .hash = hot ? 1 : 2
+		};
+
+		observe(&conn, &request);
+	}
+	collect(f, &f->first);
+	assert_in_range(100 * value_of(&f->first, "flashield_hotkeys_share_ratio", "by=requests,keys=1,"), 60, 90);
+	assert_in_range(100 * value_of(&f->first, "flashield_hotkeys_share_ratio", "by=requests,keys=10,"), 98, 100);
+}
+
 /* What has no application and what is called like it are one series, not two of one name. */
 static void a_namesake_of_the_nameless(void **state)
 {
@@ -443,6 +462,7 @@ int main(void)
 		WITH(begin_flash, flash_is_told),
 		WITH(begin_dram, a_reset_takes_nothing_back),
 		WITH(begin_dram, applications_by_tier),
+		WITH(begin_dram, the_hottest_keys_have_a_share),
 		WITH(begin_dram, a_namesake_of_the_nameless),
 		WITH(begin_dram, many_strange_applications),
 	};

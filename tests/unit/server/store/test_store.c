@@ -153,6 +153,7 @@ static void without_the_option_a_full_file_system_ends_the_start(void **state)
 		skip();
 	fault_arm(FAULT_device_file_full, FAULT_EVERY, 1);
 	assert_int_equal(harness_try_open(h), FS_ESYS);
+	assert_non_null(strstr(h->reason, ": it would take "));
 	assert_non_null(strstr(h->reason, strerror(ENOSPC)));
 	assert_false(file_is_there(h));
 	fault_disarm_all();
@@ -161,6 +162,7 @@ static void without_the_option_a_full_file_system_ends_the_start(void **state)
 static void with_it_memory_alone_is_used(void **state)
 {
 	struct harness *h = *state;
+	uint64_t fixed_bytes;
 
 	if (!HAVE_FAULTS)
 		skip();
@@ -168,6 +170,13 @@ static void with_it_memory_alone_is_used(void **state)
 	fault_arm(FAULT_device_file_full, FAULT_EVERY, 1);
 	expect_without_flash(h, strerror(ENOSPC));
 	fault_disarm_all();
+	/* Nothing is left of the memory that the flash would have needed. */
+	fixed_bytes = h->store->fixed_bytes;
+	harness_close(h);
+	h->config.flash_path = NULL;
+	h->config.flash_min_free = 0;
+	harness_open(h);
+	assert_int_equal(h->store->fixed_bytes, fixed_bytes);
 }
 
 static void other_errors_end_the_start_all_the_same(void **state)
