@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "tests/sched/fibers.h"
+#include "tests/sched/site.h"
 
 void __tsan_init(void);
 void __tsan_func_entry(void *caller);
@@ -73,9 +74,12 @@ static inline unsigned weight(int order)
 	return order == __ATOMIC_RELAXED ? atomics_relaxed : 1;
 }
 
+/* The site is the caller of the function that calls, and the place in it. */
+#define POINT(order) fiber_point_at(weight(order), SITE())
+
 void __tsan_atomic_thread_fence(int order)
 {
-	fiber_point(weight(order));
+	POINT(order);
 }
 
 void __tsan_atomic_signal_fence(int order)
@@ -90,7 +94,7 @@ void __tsan_atomic_signal_fence(int order)
 	type __tsan_atomic##bits##_##name(volatile type *at, type value, int order); \
 	type __tsan_atomic##bits##_##name(volatile type *at, type value, int order) \
 	{ \
-		fiber_point(weight(order)); \
+		POINT(order); \
 		return __atomic_##name(at, value, __ATOMIC_SEQ_CST); \
 	}
 #define EXCHANGE(bits, type, name, is_weak) \
@@ -100,7 +104,7 @@ void __tsan_atomic_signal_fence(int order)
 							   int otherwise) \
 	{ \
 		(void)otherwise; \
-		fiber_point(weight(order)); \
+		POINT(order); \
 		if ((is_weak) && fiber_random(WEAK_FAILS) == 0) { \
 			*expected = *at; \
 			return false; \
@@ -111,19 +115,19 @@ void __tsan_atomic_signal_fence(int order)
 	type __tsan_atomic##bits##_load(const volatile type *at, int order); \
 	type __tsan_atomic##bits##_load(const volatile type *at, int order) \
 	{ \
-		fiber_point(weight(order)); \
+		POINT(order); \
 		return __atomic_load_n(at, __ATOMIC_SEQ_CST); \
 	} \
 	void __tsan_atomic##bits##_store(volatile type *at, type value, int order); \
 	void __tsan_atomic##bits##_store(volatile type *at, type value, int order) \
 	{ \
-		fiber_point(weight(order)); \
+		POINT(order); \
 		__atomic_store_n(at, value, __ATOMIC_SEQ_CST); \
 	} \
 	type __tsan_atomic##bits##_exchange(volatile type *at, type value, int order); \
 	type __tsan_atomic##bits##_exchange(volatile type *at, type value, int order) \
 	{ \
-		fiber_point(weight(order)); \
+		POINT(order); \
 		return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST); \
 	} \
 	CHANGE(bits, type, fetch_add) \

@@ -17,7 +17,10 @@
 #define TLS_MOST 4096u
 /* Points without a change of time that only a loop without end can take. */
 #define FREEZE_MOST_SHIFT 24 /* 2^24 ns = 16 ms */
+#define SITE_LEAST_SHIFT 14u
+#define SITE_MOST_SHIFT 29u
 #define STARVE_PERIOD 20000u
+#define CALM_TICK_NS 200u
 
 enum state { FREE, RUNNABLE, WAITING, ENDED };
 
@@ -27,6 +30,7 @@ struct fiber {
 	const void *address; /* that it waits at; NULL: none */
 	uint64_t until_ns;
 	uint64_t rank;
+	uint64_t free_until_ns; /* no site stops it before */
 	const char *name;
 	void *(*run)(void *context);
 	void *context, *result;
@@ -298,6 +302,43 @@ void fiber_point(unsigned weight)
 	choose_and_switch();
 }
 
+/* A fiber that stood still runs about as long before it does again. */
+static void stand_still(void)
+{
+	struct fiber *fiber = &fibers[self];
+	uint64_t ns = (uint64_t)1 << (SITE_LEAST_SHIFT + rng_below(&rng, SITE_MOST_SHIFT - SITE_LEAST_SHIFT));
+
+	fiber->free_until_ns = now_ns + ns + rng_below(&rng, ns);
+	fiber_sleep_until(now_ns + ns);
+}
+
+/* Some dangerous sites stop most of the fibers that pass, others few. */
+static bool site_stops(uintptr_t site)
+{
+	uint64_t h;
+
+	if (options.sites == 0)
+		return false;
+	h = mix64((uint64_t)site ^ options.seed);
+	return h % options.sites == 0 && fibers[self].free_until_ns <= now_ns &&
+	       rng_below(&rng, (uint64_t)1 << 2 * (h >> 32 & 3)) == 0;
+}
+
+void fiber_point_at(unsigned weight, uintptr_t site)
+{
+	if (running && site_stops(site))
+		stand_still();
+	fiber_point(weight);
+}
+
+void fiber_window(void)
+{
+	if (rng_below(&rng, 100) < options.windows && fibers[self].free_until_ns <= now_ns)
+		stand_still();
+	else
+		fiber_yield();
+}
+
 /* One that only looks whether others are done must not hold them up. */
 void fiber_yield(void)
 {
@@ -381,7 +422,8 @@ void fibers_begin(const struct fiber_options *given)
 
 void fibers_calm(void)
 {
-	options.freeze = 0;
+	options.freeze = options.sites = options.windows = 0;
+	options.tick_ns = options.tick_ns < CALM_TICK_NS ? options.tick_ns : CALM_TICK_NS;
 	options.policy = FIBER_UNIFORM;
 }
 

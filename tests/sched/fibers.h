@@ -37,6 +37,8 @@ struct fiber_options {
 	unsigned relaxed; /* does a relaxed atomic count as a point? 0 or 1 */
 	unsigned tick_ns; /* that a point takes */
 	unsigned freeze; /* of 1,000,000 points: the fiber stands still for a while */
+	unsigned sites; /* one site in so many is dangerous: a fiber often stands still there. 0: none is */
+	unsigned windows; /* of 100 calls of sched_yield: the fiber stands still */
 	uint64_t now_ns; /* when the run begins */
 };
 
@@ -56,8 +58,12 @@ void fiber_name(unsigned number, const char *name);
 
 /* A point at which another fiber may go on; weight 0 counts for nothing. */
 void fiber_point(unsigned weight);
+/* The same at a place of the code, by its address. The seed calls some places dangerous. */
+void fiber_point_at(unsigned weight, uintptr_t site);
 /* Another fiber goes on, if one can. */
 void fiber_yield(void);
+/* The engine says that a window is open: it yields, or stands still for a while. */
+void fiber_window(void);
 /* Waits until somebody wakes the address, or until that time. False: it was the time. */
 bool fiber_wait(const void *address, uint64_t until_ns);
 /* Wakes all fibers that wait at the address, or one of them. */

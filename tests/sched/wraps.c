@@ -16,6 +16,7 @@
 #include "tests/sched/fibers.h"
 #include "tests/sched/finding.h"
 #include "tests/sched/life.h"
+#include "tests/sched/site.h"
 
 #define SECOND 1000000000ull
 #define EPOCH_S 1750000000 /* the wall clock when the run's time is 0 */
@@ -132,7 +133,7 @@ static void take(struct mutex *own)
 
 WRAP(int, pthread_mutex_lock, pthread_mutex_t *mutex)
 {
-	fiber_point(LOCK_POINT);
+	fiber_point_at(LOCK_POINT, SITE());
 	take(mutex_of(mutex));
 	return 0;
 }
@@ -141,7 +142,7 @@ WRAP(int, pthread_mutex_trylock, pthread_mutex_t *mutex)
 {
 	struct mutex *own = mutex_of(mutex);
 
-	fiber_point(LOCK_POINT);
+	fiber_point_at(LOCK_POINT, SITE());
 	if (own->owner)
 		return EBUSY;
 	own->owner = fiber_self() + 1;
@@ -160,7 +161,7 @@ static void release(struct mutex *own)
 WRAP(int, pthread_mutex_unlock, pthread_mutex_t *mutex)
 {
 	release(mutex_of(mutex));
-	fiber_point(LOCK_POINT);
+	fiber_point_at(LOCK_POINT, SITE());
 	return 0;
 }
 
@@ -250,7 +251,7 @@ WRAP(int, usleep, useconds_t us)
 
 WRAP(int, sched_yield, void)
 {
-	fiber_yield();
+	fiber_window();
 	return 0;
 }
 
