@@ -21,7 +21,7 @@
 #define DOWNTIME_US 60000000
 #define SAVE_US 10000000
 #define REBUILD_TENTHS 50u /* of a second, for which the walk after a crash is waited for */
-#define CALM_COMMANDS 1500u
+#define CALM_COMMANDS 500u
 #define CPU_SECONDS 120u /* of a life; a loop that makes no point ends there */
 
 extern unsigned atomics_relaxed;
@@ -185,6 +185,7 @@ static void get_well(struct world *world, struct store *store)
 	rules_liveness(world, store);
 	rules_check(world, store);
 	(void)clients_read_all(world, store);
+	rules_rest(store);
 	rules_check(world, store);
 }
 

@@ -14,6 +14,10 @@ bool rules_rebuilds(const struct store *store);
 /* Waits until cleaner and keeper have come to rest, in bounded time; then the flash is in use, and sets are stored. The
    caller's fiber, while no client runs. */
 void rules_liveness(struct world *world, struct store *store);
+/* Waits until cleaner and keeper have come to rest, in bounded time. */
+void rules_rest(struct store *store);
+/* Looks at one key beside everything else: an object in DRAM that is no copy has no slot. Takes the key's stripe. */
+void rules_glance(struct world *world, struct store *store, unsigned key);
 /* Looks at every key, segment and account. Nothing is under way. */
 void rules_check(struct world *world, struct store *store);
 
