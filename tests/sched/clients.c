@@ -9,6 +9,7 @@
 #include "tests/sched/fibers.h"
 #include "tests/sched/finding.h"
 #include "tests/sched/life.h"
+#include "tests/sched/rules.h"
 #include "tests/sched/wraps.h"
 
 #define CLIENTS_MOST 8u
@@ -112,6 +113,13 @@ static void take_number(struct connection *c)
 	model_refused(model, &c->view, c->change);
 }
 
+/* An answer to a change: does the flash still have what the change has replaced? */
+static void glance(struct connection *c)
+{
+	if (c->request.result == STORE_STORED && !c->client->sets && rng_below(&c->client->rng, 2) == 0)
+		rules_glance(c->client->world, c->client->store, c->view.key);
+}
+
 static void take_answer(struct connection *c)
 {
 	struct store_request *request = &c->request;
@@ -149,6 +157,7 @@ static void take_answer(struct connection *c)
 		break;
 	default:
 		take_store(c);
+		glance(c);
 	}
 }
 
@@ -165,17 +174,16 @@ static unsigned choose_key(struct client *client)
 
 	if (client->key < MODEL_KEYS)
 		return client->key++;
-	return rng_below(&client->rng, 2) ? (unsigned)rng_below(&client->rng, keys)
-					  : (hot + (unsigned)rng_below(&client->rng, HOT_KEYS)) % keys;
+	return rng_below(&client->rng, 100) < client->world->hot
+		       ? (hot + (unsigned)rng_below(&client->rng, HOT_KEYS)) % keys
+		       : (unsigned)rng_below(&client->rng, keys);
 }
 
 static uint32_t choose_length(struct client *client)
 {
-	uint64_t dice = rng_below(&client->rng, 100);
+	uint64_t dice = rng_below(&client->rng, 400), mean = client->world->length;
 
-	return (uint32_t)(dice < 70   ? rng_below(&client->rng, 500)
-			  : dice < 95 ? rng_below(&client->rng, 4000)
-				      : rng_below(&client->rng, MODEL_VALUE_MOST - 64));
+	return (uint32_t)rng_below(&client->rng, dice == 0 ? MODEL_VALUE_MOST - 64 : dice < 20 ? 10 * mean : 2 * mean);
 }
 
 static int64_t choose_exptime(struct connection *c)
@@ -303,7 +311,8 @@ static void ask(struct connection *c)
 {
 	struct client *client = c->client;
 	struct rng *rng = &client->rng;
-	uint64_t dice = rng_below(rng, 100);
+	unsigned gets = client->world->gets, deletes = client->world->deletes;
+	uint64_t dice = rng_below(rng, 100), changes = rng_below(rng, 100);
 	enum model_kind kind;
 
 	given++;
@@ -317,17 +326,17 @@ static void ask(struct connection *c)
 	kind = model_kind(c->view.key);
 	if (client->sets || c->fills)
 		c->fills = false, store(c, client->sets ? STORE_SET : STORE_ADD, true);
-	else if (client->key < MODEL_KEYS || dice < 40)
+	else if (client->key < MODEL_KEYS || dice < gets)
 		(void)execute(c, STORE_GET);
-	else if (dice < 44)
+	else if (dice < gets + deletes)
 		(void)execute(c, STORE_DELETE);
-	else if (dice < 47)
+	else if (dice < gets + deletes + 3)
 		touch(c, STORE_TOUCH);
-	else if (dice < 50)
+	else if (dice < gets + deletes + 6)
 		touch(c, STORE_GAT);
-	else if (kind == MODEL_LOG && dice < 85)
-		store(c, dice < 73 ? STORE_APPEND : STORE_PREPEND, false);
-	else if (kind == MODEL_NUMBER && dice < 85)
+	else if (kind == MODEL_LOG && changes < 70)
+		store(c, changes < 46 ? STORE_APPEND : STORE_PREPEND, false);
+	else if (kind == MODEL_NUMBER && changes < 70)
 		count_by_one(c);
 	else
 		store_any(c, rng_below(rng, 100));

@@ -35,8 +35,11 @@ struct world {
 	uint64_t seed;
 	char text[512]; /* the options, for people */
 	struct store_config config; /* without clock, device, paths */
+	bool ages; /* the drive has sectors that can't be read, and no other fault */
 	bool state_dir, region_dir, calm; /* calm: the last life ends with faults healed, and checks */
 	unsigned clients, connections, keys, spurious;
+	uint32_t length; /* of values, on average */
+	unsigned gets, deletes, hot; /* of 100 commands; hot: those for a few keys */
 	uint64_t think_ns; /* at most, of a client with nothing under way */
 	unsigned lives;
 	struct life_plan plan[LIVES_MOST];

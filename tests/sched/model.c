@@ -61,10 +61,19 @@ static struct model_change *find(struct model_key *k, uint64_t number)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static void fill(uint64_t number, char *out, uint32_t length)
+#define PATTERN_STEP 31u /* between the values of a change and the next */
+#define PATTERN_BYTES (MODEL_VALUE_MOST + PATTERN_STEP * 1024u)
+
+/* Returns the bytes of a change's value: a part of one long text. */
+static const char *bytes_of(uint64_t number)
 {
-	for (uint32_t i = 0; i < length; i++)
-		out[i] = (char)(number * 31 + i * 7 + (i >> 8));
+	static char pattern[PATTERN_BYTES];
+	static bool made;
+
+	for (uint32_t i = 0; !made && i < PATTERN_BYTES; i++)
+		pattern[i] = (char)mix64(i);
+	made = true;
+	return pattern + number % 1024 * PATTERN_STEP;
 }
 
 uint32_t model_value(unsigned key, uint64_t number, uint32_t length, char *out)
@@ -74,7 +83,7 @@ uint32_t model_value(unsigned key, uint64_t number, uint32_t length, char *out)
 	if (model_kind(key) == MODEL_NUMBER)
 		return (uint32_t)snprintf(out, 24, "%" PRIu64, number * BASE + BASE / 2);
 	memcpy(out, &head, sizeof(head));
-	fill(number, out + sizeof(head), length);
+	memcpy(out + sizeof(head), bytes_of(number), length);
 	return (uint32_t)sizeof(head) + length;
 }
 
@@ -269,17 +278,15 @@ static bool is_piece(const char *bytes, uint32_t length)
 static void take_head(struct model *model, const struct model_view *view, const char **bytes, uint32_t *length,
 		      struct parts *parts)
 {
-	static char expected[MODEL_VALUE_MOST];
 	struct head head;
 
 	if (*length < sizeof(head))
 		foreign(view, "length", *length);
 	memcpy(&head, *bytes, sizeof(head));
 	if (head.magic != HEAD_MAGIC || head.key != view->key || head.number > model->numbers || head.zero ||
-	    head.length > *length - sizeof(head))
+	    head.length > *length - sizeof(head) || head.length > MODEL_VALUE_MOST)
 		foreign(view, "the head of change", head.number);
-	fill(head.number, expected, head.length);
-	if (memcmp(expected, *bytes + sizeof(head), head.length) != 0)
+	if (memcmp(bytes_of(head.number), *bytes + sizeof(head), head.length) != 0)
 		foreign(view, "the value of change", head.number);
 	parts->head_number = head.number;
 	parts->head = find(&model->key[view->key], head.number);

@@ -20,13 +20,14 @@ static bool one_in(struct rng *rng, uint64_t n)
 
 /* ---- the engine ------------------------------------------------------------------------------ */
 
-/* What users run comes first: the default in half of the seeds. */
+/* What users run comes first: the default in a quarter of the seeds. In others most objects go to flash. */
 static void choose_admission(struct store_config *config, struct rng *rng)
 {
-	if (one_in(rng, 2))
-		config->admission = (enum clf_admission)rng_below(rng, CLF_ADMIT_LAST + 1);
-	if (one_in(rng, 2))
-		config->flash_write_ratio = one_in(rng, 2) ? 0 : 3;
+	if (!one_in(rng, 4))
+		config->admission =
+			one_in(rng, 3) ? (enum clf_admission)rng_below(rng, CLF_ADMIT_LAST + 1) : CLF_ADMIT_ALL;
+	if (!one_in(rng, 4))
+		config->flash_write_ratio = one_in(rng, 4) ? 3 : 0;
 	if (one_in(rng, 4))
 		config->label_mode = CLF_LABEL_PAPER;
 	if (one_in(rng, 2))
@@ -58,19 +59,43 @@ static void choose_index(struct store_config *config, struct rng *rng)
 		config->placement = SEG_PLACE_PAPER;
 }
 
+/* What clients do: the objects take from a half to thrice of what DRAM and flash have room for. */
+static void choose_clients(struct world *world, struct rng *rng)
+{
+	static const uint32_t lengths[] = { 50, 150, 300, 600 };
+	const struct store_config *config = &world->config;
+	uint64_t bytes = (config->item_bytes ? config->item_bytes : config->memory_bytes) + config->flash_bytes, keys;
+
+	world->clients = 2 + (unsigned)rng_below(rng, 4);
+	world->connections = 1 + (unsigned)rng_below(rng, 6);
+	world->length = lengths[rng_below(rng, 4)];
+	keys = bytes / (world->length + 100) * (1 + rng_below(rng, 6)) / 2;
+	world->keys = keys > MODEL_KEYS ? MODEL_KEYS : keys < 100 ? 100 : (unsigned)keys;
+	world->spurious = one_in(rng, 2) ? 0 : 20;
+	world->think_ns = 100000ull << rng_below(rng, 9);
+	world->gets = 20 + (unsigned)rng_below(rng, 40);
+	world->deletes = 2 + (unsigned)rng_below(rng, 12);
+	world->hot = one_in(rng, 3) ? 50 : (unsigned)rng_below(rng, 30);
+}
+
 static void choose_config(struct world *world, struct rng *rng)
 {
 	struct store_config *config = &world->config;
-	uint64_t segments = 6 + rng_below(rng, 26);
+	uint64_t segments = one_in(rng, 2) ? 4 + rng_below(rng, 6) : 8 + rng_below(rng, 24);
 
+	world->ages = one_in(rng, 6);
+	if (world->ages) /* fewer have no home to spare */
+		segments = 16 + rng_below(rng, 16);
 	store_config_init(config);
 	config->seed = 1 + rng_below(rng, 1u << 30);
 	config->memory_bytes = MIB(1) + KIB(512) + KIB(256) * rng_below(rng, 4);
-	config->segment_bytes = one_in(rng, 3) ? KIB(128) : KIB(64);
+	if (!one_in(rng, 4)) /* most objects are on flash */
+		config->item_bytes = KIB(112) + KIB(16) * rng_below(rng, 16);
+	config->segment_bytes = one_in(rng, 4) ? KIB(128) : KIB(64);
 	config->flash_bytes = SUPER_BYTES + segments * config->segment_bytes;
-	config->flash_object_bytes = one_in(rng, 2) ? 400 : 100 + (uint32_t)rng_below(rng, 2000);
+	config->flash_object_bytes = one_in(rng, 2) ? 400 : 100 + (uint32_t)rng_below(rng, 4000);
 	config->max_item_bytes = 1 << 16;
-	config->reinsertion = one_in(rng, 4) ? STORE_REINSERT_LIVE : STORE_REINSERT_READ;
+	config->reinsertion = one_in(rng, 3) ? STORE_REINSERT_LIVE : STORE_REINSERT_READ;
 	config->read_timeout_ms = one_in(rng, 4) ? 20 : 1000;
 	choose_admission(config, rng);
 	choose_index(config, rng);
@@ -79,28 +104,27 @@ static void choose_config(struct world *world, struct rng *rng)
 	if (one_in(rng, 3))
 		config->promotion.rule = (enum store_promote)rng_below(rng, 4);
 	world->state_dir = !one_in(rng, 4);
-	world->region_dir = one_in(rng, 2);
+	world->region_dir = one_in(rng, 2) || (config->index == STORE_INDEX_FRUGAL && one_in(rng, 2));
 	config->journal = world->state_dir && config->index == STORE_INDEX_SLOTS && one_in(rng, 2);
 	drive_make(&world->drive, config->flash_bytes, SUPER_BYTES);
-	world->clients = 2 + (unsigned)rng_below(rng, 4);
-	world->connections = 1 + (unsigned)rng_below(rng, 6);
-	world->keys = one_in(rng, 4) ? 700 : MODEL_KEYS;
-	world->spurious = one_in(rng, 2) ? 0 : 20;
-	world->think_ns = 10000ull << rng_below(rng, 12);
+	choose_clients(world, rng);
 }
 
 /* ---- the scheduler and the drive ------------------------------------------------------------- */
 
 static void choose_fibers(struct life_plan *plan, struct rng *rng)
 {
-	static const unsigned points[] = { 2, 6, 20, 60, 200, 1000 };
+	static const unsigned points[] = { 2, 6, 20, 60, 200, 1000 }, sites[] = { 0, 0, 8, 24, 64, 200 },
+			      ticks[] = { 200, 2000, 2000, 8000 };
 
 	plan->fibers = (struct fiber_options){ .seed = rng_next(rng),
 					       .policy = (enum fiber_policy)rng_below(rng, FIBER_POLICIES),
 					       .points = points[rng_below(rng, 6)],
 					       .relaxed = one_in(rng, 4),
-					       .tick_ns = 20 + (unsigned)rng_below(rng, 200),
-					       .freeze = one_in(rng, 2) ? 0 : 1 + (unsigned)rng_below(rng, 300) };
+					       .tick_ns = 20 + (unsigned)rng_below(rng, ticks[rng_below(rng, 4)]),
+					       .freeze = one_in(rng, 2) ? 0 : 1 + (unsigned)rng_below(rng, 300),
+					       .sites = sites[rng_below(rng, 6)],
+					       .windows = one_in(rng, 2) ? 0 : 1 + (unsigned)rng_below(rng, 80) };
 }
 
 static uint32_t up_to(struct rng *rng, uint64_t most)
@@ -120,8 +144,10 @@ static void choose_drive(struct world *world, struct rng *rng)
 	options->tail = up_to(rng, 20000);
 	options->again = one_in(rng, 2) ? 0 : up_to(rng, 100000);
 	if (one_in(rng, 3))
-		options->hang = up_to(rng, 300);
-	if (one_in(rng, 2))
+		options->hang = up_to(rng, one_in(rng, 2) ? 300 : 5000);
+	if (world->ages)
+		options->write_bad = up_to(rng, 300000);
+	if (world->ages || one_in(rng, 2))
 		return;
 	options->read_eio = up_to(rng, 3000);
 	options->read_flip = up_to(rng, 3000);
@@ -143,38 +169,50 @@ struct instant {
 static void choose_faults(struct life_plan *plan, struct rng *rng)
 {
 	static const struct instant kills[] = {
-		{ "killed_at_slot_clear", 4000 }, { "killed_in_commit", 2000 }, { "killed_in_reclaim", 300 },
+		{ "killed_at_slot_clear", 1000 }, { "killed_in_commit", 500 },  { "killed_in_reclaim", 100 },
 		{ "killed_in_close", 10 },        { "killed_in_row", 20 },      { "killed_in_relocation", 200 },
 		{ "killed_in_flush", 4 },         { "killed_in_journal", 200 }, { "killed_in_rescue", 3 },
 		{ "killed_in_merge", 10 },        { "killed_in_take_over", 5 }, { "killed_in_rebuild", 20 },
 		{ "killed_in_save", 1 },          { "killed_in_table", 2 },
 	};
-	static const char *const others[] = {
-		"index_force_relocation=every:3", "store_promote=every:4",        "store_revalidation_fails=every:7",
-		"reclaim_walk_fails=every:2000",  "store_reclaim_visit=every:20", "cleaner_pause_before_commit=every:3"
-	};
+	static const char *const others[] = { "store_promote=every:4", "store_revalidation_fails=every:7",
+					      "reclaim_walk_fails=every:2000", "cleaner_pause_before_commit=every:3" };
 	const struct instant *kill = &kills[rng_below(rng, sizeof(kills) / sizeof(kills[0]))];
 	size_t at = 0;
 
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (one_in(rng, 4))
 			at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "%s,", others[i]);
+	if (one_in(rng, 2))
+		at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "index_force_relocation=every:%u,",
+				       1 + (unsigned)rng_below(rng, 3));
+	if (one_in(rng, 2))
+		at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "store_reclaim_visit=every:%u,",
+				       1 + (unsigned)rng_below(rng, 8));
 	if (plan->end == LIFE_KILL && one_in(rng, 2))
 		(void)snprintf(plan->faults + at, sizeof(plan->faults) - at, "%s=after:%u", kill->name,
 			       (unsigned)rng_below(rng, kill->most));
 }
 
+/* Most lives end so that something of the flash's contents is left. */
+static enum life_end choose_end(const struct world *world, struct rng *rng)
+{
+	if (one_in(rng, 6) || world->config.journal)
+		return (enum life_end)rng_below(rng, LIFE_ENDS);
+	return world->region_dir && !one_in(rng, 3) ? LIFE_KILL : LIFE_STOP;
+}
+
 static void choose_lives(struct world *world, struct rng *rng)
 {
-	uint64_t commands = 20000 + rng_below(rng, 60000);
+	uint64_t commands = 4000 + rng_below(rng, 16000);
 
 	world->lives = one_in(rng, 3) ? 1 : 2 + (unsigned)rng_below(rng, LIVES_MOST - 1);
 	for (unsigned i = 0; i < world->lives; i++) {
 		struct life_plan *plan = &world->plan[i];
 		bool is_last = i + 1 == world->lives;
 
-		plan->end = is_last ? LIFE_STOP : (enum life_end)rng_below(rng, LIFE_ENDS);
-		plan->end_point = ((uint64_t)1 << (10 + rng_below(rng, 12))) + rng_below(rng, 100000);
+		plan->end = is_last ? LIFE_STOP : choose_end(world, rng);
+		plan->end_point = ((uint64_t)1 << (12 + rng_below(rng, 9))) + rng_below(rng, 500000);
 		plan->commands = is_last ? commands : rng_below(rng, commands);
 		plan->pause_ns = one_in(rng, 20) ? 100 * SECOND_NS : rng_below(rng, 3 * SECOND_NS);
 		plan->saves = !one_in(rng, 4);
