@@ -175,14 +175,17 @@ static void choose_faults(struct life_plan *plan, struct rng *rng)
 		{ "killed_in_merge", 10 },        { "killed_in_take_over", 5 }, { "killed_in_rebuild", 20 },
 		{ "killed_in_save", 1 },          { "killed_in_table", 2 },
 	};
-	static const char *const others[] = { "store_promote=every:4", "store_revalidation_fails=every:7",
-					      "reclaim_walk_fails=every:2000", "cleaner_pause_before_commit=every:3" };
+	static const char *const others[] = { "store_revalidation_fails=every:7", "reclaim_walk_fails=every:2000",
+					      "cleaner_pause_before_commit=every:3" };
 	const struct instant *kill = &kills[rng_below(rng, sizeof(kills) / sizeof(kills[0]))];
 	size_t at = 0;
 
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (one_in(rng, 4))
 			at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "%s,", others[i]);
+	if (one_in(rng, 2))
+		at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "store_promote=every:%u,",
+				       1 + (unsigned)rng_below(rng, 4));
 	if (one_in(rng, 2))
 		at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "index_force_relocation=every:%u,",
 				       1 + (unsigned)rng_below(rng, 3));

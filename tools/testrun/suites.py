@@ -25,7 +25,7 @@ OTHER_PACKAGE_SECONDS = 3600  # where it is built too
 ARM64_SECONDS = 7200
 
 # Seeds of the scheduler: always the same, and as many as CPU seconds allow from a number on that the commit gives.
-SCHED_SEEDS = 80
+SCHED_SEEDS = 200
 SCHED_MORE_SECONDS = 15
 
 # Seconds for each configuration: enough for the slower builds to move every object too.
