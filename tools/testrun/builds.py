@@ -6,7 +6,7 @@ import threading
 from testrun.process import make
 from testrun.tally import failed, passed, say
 
-lock = threading.Lock()  # one build at a time: each uses all cores
+locks = {}  # variant: its lock, so that nobody waits for a build that another lane needs
 goals = {}  # variant: what the chosen steps need of it
 results = {}
 
@@ -34,9 +34,13 @@ def build(name, *words):
     return False
 
 
+def lock_of(variant):
+    return locks.setdefault(variant, threading.Lock())
+
+
 def built(variant):
     """Does this variant build without a warning? The first to ask builds it."""
-    with lock:
+    with lock_of(variant):
         if variant not in results:
             results[variant] = build(f"{variant} builds without a warning", f"VARIANT={variant}", *goals[variant])
         return results[variant]
@@ -44,6 +48,6 @@ def built(variant):
 
 def forget_failures():
     """Before a step is repeated, as the machine was broken: what didn't build is built again."""
-    with lock:
-        for variant in [variant for variant, good in results.items() if not good]:
-            del results[variant]
+    for variant in [variant for variant, good in list(results.items()) if not good]:
+        with lock_of(variant):
+            results.pop(variant, None)

@@ -331,8 +331,10 @@ static void a_late_read_keeps_its_buffer_and_destroy_waits(void **state)
 		ask(&setup, &ones[i], i);
 	seg_reader_flush(setup.reader);
 	seg_reader_poll(setup.reader);
-	assert_in_range(seg_reader_memory(setup.reader), 8 * 512, 8 * 2048); /* depth 8 */
-	assert_int_equal(seg_reader_in_flight(setup.reader), 20);
+	/* Where the machine stood still for as long as the fault point holds them back, some have come by now. */
+	if (setup.good == 0)
+		assert_in_range(seg_reader_memory(setup.reader), 8 * 512, 8 * 2048); /* depth 8 */
+	assert_int_equal(seg_reader_in_flight(setup.reader) + setup.good, 20);
 	seg_reader_destroy(setup.reader);
 	assert_int_equal(setup.good, 20);
 	assert_int_equal(seg_reader_create(&setup.reader, setup.flash.seg, 1), FS_OK);
