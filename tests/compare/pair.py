@@ -194,8 +194,11 @@ class Pair:
                     break
         if counted.names:
             different, excused = self.who_counts(same)
-            if not different and not excused:  # a busy daemon may have counted behind the look at its counters
-                found.late += [uneven(Session(f"{len(sessions)} sessions, {sessions[0].name} ... {sessions[-1].name}"), counted)]
+            if not different and not excused:
+                # Where a session was left waiting, a busy daemon may have read the rest of it behind the look at its counters.
+                waited = any("waiting" in (ours[0], theirs[0]) for ours, theirs in outcomes)
+                whole = uneven(Session(f"{len(sessions)} sessions, {sessions[0].name} ... {sessions[-1].name}"), counted)
+                (found.late if waited else found.different).append(whole)
             found.different += different
         return found
 

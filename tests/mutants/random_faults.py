@@ -25,12 +25,12 @@ import glob
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 import changes
 import run
@@ -50,6 +50,7 @@ PROTOCOL = {"server/proto": "core text binary meta_place limits large udp", "ser
             "server": "process service stop check_config seccomp options"}
 ENGINE = ("base", "classifier", "flashindex", "segments", "server/store")
 CPU_TIMES, CPU_MORE = 4, 4  # of the CPU time that a test takes without a change, and seconds
+LOOK_SECONDS = 1  # between two looks at a test's threads
 STILL_SECONDS = 20  # a test all of whose threads sleep for so long waits for what never comes
 ASLEEP_TIMES, ASLEEP_MORE = 60, 120  # of its CPU time, and seconds asleep in all: the last resort, for what wakes up again and again
 ERROR = re.compile(r"^([\w/.]+):(\d+):\d+: (?:fatal )?error:", re.M)
@@ -141,27 +142,20 @@ def run_test(test, env, cpu_seconds, asleep_seconds):
         with open(os.path.join(folder, "output"), "w+", encoding="utf-8", errors="replace") as output:
             process = subprocess.Popen(limit + run.command_of(test), cwd=COPY, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                        env=full, start_new_session=True)
-            began = looked = time.monotonic()
-            ticks, still, asleep = 0, 0, 0
+            ended, ticks, still, asleep, stands = os.pidfd_open(process.pid), 0, 0, 0, False
             try:
-                while True:
-                    pid, status, used = os.wait4(process.pid, os.WNOHANG)
-                    if pid:
-                        process.returncode = os.waitstatus_to_exitcode(status)
-                        break
-                    now = time.monotonic()
-                    if now - looked >= 1:
-                        looked, (ticks_now, wants) = now, cpu_of_session(process.pid)
-                        asleep += not wants
-                        still, ticks = (0 if wants or ticks_now != ticks else still + 1), ticks_now
-                    if still >= STILL_SECONDS or asleep >= asleep_seconds:
-                        end_session(process.pid)
-                        os.wait4(process.pid, 0)
-                        process.returncode = 124
-                        return 124, "", 0
-                    time.sleep(min(0.25, 0.005 + (now - began) / 20))
+                while not stands and not select.select([ended], [], [], LOOK_SECONDS)[0]:
+                    ticks_now, wants = cpu_of_session(process.pid)
+                    asleep += not wants
+                    still, ticks = (0 if wants or ticks_now != ticks else still + 1), ticks_now
+                    stands = still >= STILL_SECONDS or asleep >= asleep_seconds
             finally:
+                os.close(ended)
                 end_session(process.pid)  # what a test left behind too
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if stands:
+                return 124, "", 0
             output.seek(0)
             return process.returncode, output.read(), used.ru_utime + used.ru_stime
 
