@@ -47,7 +47,7 @@ class Run:
     """The sessions on both daemons, step by step, and the ids that each has seen."""
 
     def __init__(self, daemons, sessions, push):
-        self.ports, self.sessions, self.push = [daemon.port for daemon in daemons], sessions, push
+        self.daemons, self.sessions, self.push = daemons, sessions, push
         self.keys = [Keys() for _ in sessions]
         self.steps = [apart(session) for session in sessions]
         self.cas = [[0, 0] for _ in sessions]
@@ -64,7 +64,7 @@ class Run:
             ours, theirs = (shown(*talk.plain(made[at], outcome)) for outcome in outcomes)
             return ours == theirs
 
-        found = talk.run_sessions(self.ports, made, [self.keys[i] for i in running], settled,
+        found = talk.run_sessions(self.daemons, made, [self.keys[i] for i in running], settled,
                                   ids=[self.cas[i] for i in running])
         for i, outcomes in zip(running, found):
             for place, outcome in enumerate(outcomes):

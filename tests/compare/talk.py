@@ -2,21 +2,23 @@
 """Runs sessions, many at a time, each on a connection of its own, and collects what comes back.
 
 Behind each step goes a question whose answer nothing else can be. When it comes the step is over; when the connection
-ends instead, it was closed; and when nothing comes for a while, the daemon waits for something that the session
-hasn't sent. That alone depends on time. So a session runs on all daemons at once, and ends as "waiting" soon where all wait at the
-same place; where they don't, whoever waits has more time on the same connection.
+ends instead, it was closed; and when nothing comes and the daemon rests (rest.py), it waits for something that the session
+hasn't sent. A session runs on all daemons at once, and ends as "waiting" where all wait at the same place; where they don't,
+whoever waits has more time on the same connection.
 """
 import itertools
 import re
+import select
 import selectors
 import socket
 import struct
 import time
 
+from rest import rest
 from session import Outcome
 
 WIDTH = 48  # sessions at a time
-QUIET_SECONDS = 0.3  # then a daemon may be waiting
+QUIET_SECONDS = 0.3  # then it is asked whether the daemons rest; a read from flash comes sooner
 PATIENCE = 20.0  # seconds for who waits where another has answered
 READ_BYTES = 1 << 18
 
@@ -47,13 +49,13 @@ def packets(data):
 class Talk:
     """One session with one daemon."""
 
-    def __init__(self, port, session, keys, cas):
-        self.session, self.keys, self.cas = session, keys, cas
+    def __init__(self, daemon, session, keys, cas):
+        self.daemon, self.session, self.keys, self.cas = daemon, session, keys, cas
         self.step, self.answer, self.received = 0, b"", b""
         self.end = None
         self.socket = socket.socket()
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.connect(("127.0.0.1", port))
+        self.socket.connect(("127.0.0.1", daemon.port))
         self.socket.setblocking(False)
         self.begin_step()
 
@@ -118,6 +120,10 @@ class Talk:
         else:
             self.begin_step()
 
+    def must_read(self):
+        """Has something come that wasn't read yet?"""
+        return bool(select.select([self.socket], [], [], 0)[0])
+
     def finish(self, end):
         self.end = end
         self.answer += self.received
@@ -135,7 +141,7 @@ class Group:
     def __init__(self, number, talks, settled):
         self.number, self.talks, self.settled = number, talks, settled
         self.last = time.monotonic()  # when something happened
-        self.asked = False  # whether it is settled, since then
+        self.asked = False  # whether it is settled, since then; and it isn't
 
     def outcomes(self):
         return [talk.outcome() for talk in self.talks]
@@ -151,8 +157,12 @@ class Group:
             return True
         if now - self.last <= QUIET_SECONDS or self.asked:
             return False
-        self.asked = True
-        return self.settled(self.number, self.outcomes())
+        if not self.settled(self.number, self.outcomes()):
+            self.asked = True
+            return False
+        talks = [talk for talk in self.talks if not talk.end]
+        return rest([talk.daemon.process.pid for talk in talks], [talk.socket for talk in talks]) and \
+            not any(talk.must_read() for talk in talks)
 
 
 def serve(selector, key, events):
@@ -171,16 +181,16 @@ def serve(selector, key, events):
         selector.modify(key.fileobj, selectors.EVENT_READ, key.data)
 
 
-def run_sessions(ports, sessions, keys, settled, width=WIDTH, ids=None):
-    """For each session its outcomes, one of each port. settled: do these outcomes tell all, so that nobody need wait longer?
-    ids: those that each session has seen last, one of each port."""
+def run_sessions(daemons, sessions, keys, settled, width=WIDTH, ids=None):
+    """For each session its outcomes, one of each daemon. settled: do these outcomes tell all, so that nobody need wait longer?
+    ids: those that each session has seen last, one of each daemon."""
     found, waiting, active = [None] * len(sessions), iter(range(len(sessions))), set()
     with selectors.DefaultSelector() as selector:
         def begin():
             number = next(waiting, None)
             if number is not None:
-                group = Group(number, [Talk(port, sessions[number], keys[number], id_) for port, id_ in
-                                       zip(ports, ids[number] if ids else [0] * len(ports))], settled)
+                group = Group(number, [Talk(daemon, sessions[number], keys[number], id_) for daemon, id_ in
+                                       zip(daemons, ids[number] if ids else [0] * len(daemons))], settled)
                 active.add(group)
                 for talk in group.talks:
                     selector.register(talk.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, (talk, group))
