@@ -14,6 +14,7 @@ from helpers import memcached_release
 from session import Keys, Session
 
 BATCH = 400  # sessions between two looks at the counters
+SHORT_BATCH = 40  # of those that seconds decide, so that none begins meanwhile
 TRIES = 20  # until no second begins while one session runs
 
 # All that memcached's stats show is compared, but for what says nothing of the commands: the process, its memory,
@@ -193,18 +194,20 @@ class Pair:
                     break
         if counted.names:
             different, excused = self.who_counts(same)
-            if not different and not excused:
+            seconds_decide = counted.began and any(map(seconds.is_short, same))  # each time: of these each session alone tells
+            if not different and not excused and not seconds_decide:
                 found.different.append(uneven(Session(f"{len(sessions)} sessions, {sessions[0].name} ... {sessions[-1].name}"), counted))
             found.different += different
         return found
 
     def compare(self, sessions):
-        """Those that may be excused run apart, so that the counters of all others are compared the first time."""
-        found = Found()
-        apart = [], [], []
+        """Those that may be excused run apart, and so do those that seconds decide: so the counters of all others are compared the
+        first time."""
+        found, apart = Found(), collections.defaultdict(list)
         for session in sessions:
-            apart[2 if resets(session) or shares(session) else intended.may_excuse(session, self.release)].append(session)
-        for part, size in zip(apart, (BATCH, BATCH, 1)):
+            size = 1 if resets(session) or shares(session) else SHORT_BATCH if seconds.is_short(session) else BATCH
+            apart[size, size > 1 and intended.may_excuse(session, self.release)].append(session)
+        for (size, _), part in sorted(apart.items(), key=lambda item: item[0]):
             for start in range(0, len(part), size):
                 found.add(self.batch(part[start:start + size]))
         return found

@@ -3,10 +3,11 @@
 """Thousands of scripted sessions, generated from the tables of commands, with memcached and with ours: the same bytes must
 come back, the same connections be closed, the same counters move. First Debian's memcached, then the newest one (tests/upstream).
 
-    run.py [--seed N] [--only REGEX] [--release debian|newest] [--wrong N]
+    run.py [--seed N] [--only REGEX] [--release debian|newest] [--one-in N] [--wrong N]
 
 A line for each group: "PASS 1.6.18 text set: 1187 sessions, 0 differences, 34 intended". The first difference fails it, and is told
 with both answers and the command that runs this group alone. LATE is a group in which somebody waited for an answer in vain.
+--one-in N runs that part of the sessions of each group, and at least ten.
 --wrong N changes one answer of ours in N: each must be told. A run does so with some sessions of its own at its beginning.
 FLASHIELD_BIN and MEMCACHED_BIN (Debian's) name the daemons. Exit code 1 if one differs in a way that intended.py doesn't have, if one
 is late, or if an entry there excuses nothing.
@@ -145,8 +146,9 @@ def choose(setting, groups, arguments):
         name = setting["name"] or group
         if not re.match(setting["groups"], group) or not re.search(arguments.only, name):
             continue
-        if setting["count"]:
-            sessions = chance.sample(sessions, min(setting["count"], len(sessions)))
+        count = min(setting["count"] or len(sessions), max(10, len(sessions) // arguments.one_in))
+        if count < len(sessions):
+            sessions = chance.sample(sessions, count)
         if setting["login"]:
             sessions = [Session(session.name, setting["login"], *session.steps, binary=session.binary, cuts=session.cuts)
                         for session in sessions]
@@ -192,7 +194,7 @@ class Report:
 
     def again(self, name):
         return shlex.join(["tests/compare/run.py", "--seed", str(self.arguments.seed), "--release", self.release,
-                           "--only", f"^{re.escape(name)}$"])
+                           "--one-in", str(self.arguments.one_in), "--only", f"^{re.escape(name)}$"])
 
     def line(self, name, count, found, rest, fails=False):
         """found: a pair.Found."""
@@ -285,7 +287,7 @@ def compare_with(arguments, release):
         for name in FLASH_NAMES:
             if re.search(arguments.only, name):
                 report.places(name, groups, folder)
-    return report.end(not arguments.only)
+    return report.end(not arguments.only and arguments.one_in == 1)
 
 
 def main():
@@ -293,6 +295,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--release", choices=["debian", "newest"])
+    parser.add_argument("--one-in", type=int, default=1, metavar="N", help="run one session in N of each group")
     parser.add_argument("--wrong", type=int, metavar="N", help="change one answer in N; each must be told")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}")
