@@ -30,7 +30,8 @@ TWO_WAYS = "memcached's two answers"
 
 Difference = collections.namedtuple("Difference", "session ours theirs")
 
-# An expired object may be freed by who looks for such ones, and then its get is a plain miss. These count that.
+# An expired object may be freed by who looks for such ones, and then its get is a plain miss. These count that. An object of a key that
+# sessions share may have been freed before this one began.
 FREED = "reclaimed", "crawler_reclaimed"
 # A word that is no key of the session's own, where a command that writes has its keys.
 SHARED = re.compile(rb"^[ \t\v\r]*(?:(?:set|add|replace|append|prepend|cas|incr|decr|touch|delete|m[sdag])[ \t\v\r]+|gats?[ \t\v\r]+\S+[ \t\v\r]+(?:\S+[ \t\v\r]+)*?)"
@@ -83,6 +84,7 @@ class Pair:
         self.falsify = falsify  # changes what ours has answered the first time
         self.excused = collections.Counter()
         self.counters = None
+        self.freed = [0, 0]  # expired objects, since the daemons' start
         self.release = memcached_release()
 
     def outcomes(self, sessions):
@@ -94,8 +96,9 @@ class Pair:
         found = talk.run_sessions(self.daemons, sessions, [Keys() for _ in sessions], settled, self.width)
         return [tuple(talk.plain(session, outcome) for outcome in outcomes) for session, outcomes in zip(sessions, found)]
 
-    def counted(self, from_zero=False):
-        """What has been added since the last time. Who can't be asked may have begun a second."""
+    def counted(self, from_zero=False, shared=False):
+        """What has been added since the last time, by sessions that share keys with those before. Who can't be asked may have begun a
+        second."""
         if not self.has_counters:
             return Counted({}, {}, True)
         now = [{name: int(value) for name, value in daemon.stats().items() if re.fullmatch(r"\d+", value)} for daemon in self.daemons]
@@ -106,14 +109,15 @@ class Pair:
             return None
         from_zero = from_zero and all(any(new[name] < old[name] for name in names if name in old) for old, new in zip(before, now))
         grown = [{name: new.get(name, -1) - (0 if from_zero else old.get(name, 0)) for name in names} for old, new in zip(before, now)]
-        freed = [sum(new[name] - old[name] for name in FREED if name in old) for old, new in zip(before, now)]
-        return Counted(*grown, any(old["uptime"] != new["uptime"] for old, new in zip(before, now)), freed)
+        freed = [sum(max(0, new[name] - old[name]) for name in FREED if name in old) for old, new in zip(before, now)]
+        self.freed = [sum(pair) for pair in zip(self.freed, freed)]
+        return Counted(*grown, any(old["uptime"] != new["uptime"] for old, new in zip(before, now)), self.freed if shared else freed)
 
     def run(self, sessions):
         """(outcomes, what was counted meanwhile)."""
         self.counted()
         outcomes = self.outcomes(sessions)
-        return outcomes, self.counted(from_zero=resets(sessions[0]))
+        return outcomes, self.counted(from_zero=resets(sessions[0]), shared=shares(sessions[0]))
 
     def excuse(self, session, ours, theirs):
         entry = intended.reason(session, ours, theirs, self.release)

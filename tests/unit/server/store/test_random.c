@@ -445,10 +445,10 @@ static void housekeeping(struct trial *t)
 static void (*misbehave)(struct harness *h);
 static bool lacks_memory;
 
-/* Of those armed in the device. Which of its writes fail is the seed's and the timing's choice. */
+/* Of those armed in the device in memory, if it is one. Which of its writes fail is the seed's and the timing's choice. */
 static bool each_fault_has_fired(struct harness *h)
 {
-	for (unsigned fault = RAM_FAULT_read_eio; fault < RAM_FAULTS; fault++)
+	for (unsigned fault = 0; h->ram && fault < RAM_FAULTS; fault++)
 		if (h->ram->faults.state[fault].mode != FAULT_OFF &&
 		    ram_fault_fired(h->ram, (enum ram_fault)fault) == 0)
 			return false;
@@ -474,7 +474,7 @@ static void run_trial(struct harness *h, bool read_errors, bool rules_change)
 	if (misbehave)
 		misbehave(h);
 	t.no_memory = lacks_memory;
-	for (uint64_t i = 0; i < operations || (misbehave && !each_fault_has_fired(h) && i < 100 * operations); i++) {
+	for (uint64_t i = 0; i < operations || (!each_fault_has_fired(h) && i < 100 * operations); i++) {
 		one_command(&t);
 		housekeeping(&t);
 	}
