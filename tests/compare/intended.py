@@ -96,6 +96,12 @@ def dropped(session, ours, theirs):
     return LONG_KEY.search(session.text()) and re.sub(rb"#\d+", b"#", ours[1]).endswith(re.sub(rb"#\d+", b"#", theirs[1]))
 
 
+def items_rows(session, ours, theirs):
+    """Are they the same, numbers apart?"""
+    rows = [{re.sub(rb"\d+", b"", row) for row in outcome[1].splitlines()} for outcome in (ours, theirs) if not session.binary]
+    return not session.binary and session.text().startswith(b"stats items") and rows[0] == rows[1]
+
+
 def matches(pattern):
     return lambda session, ours, theirs: not session.binary and pattern.search(session.text())
 
@@ -250,6 +256,8 @@ LIST = [
                      "slabs-reassign2.t": ["reassign evictions happened"],
                  },
              }),
+    Intended("rows of stats items", "the bytes of a size class, and how many of its objects are hot or cold, are each daemon's own", by_chance=True,
+             sessions=items_rows),
     Intended("CLOCK", "one CLOCK evicts, and no lists by temperature: lru mode and lru temp_ttl are answered as by a memcached that has them switched "
              "off, other objects are evicted and more of them fit, and expired ones go in a pass a minute or when memory is short",
              sessions=line(rb"^lru (?:mode|temp_ttl)"), upstream={

@@ -7,6 +7,7 @@ memcached alone is asked again, is right: what a thread of memcached's holds dec
 import collections
 import re
 
+import binary
 import intended
 import seconds
 import talk
@@ -37,6 +38,7 @@ FREED = "reclaimed", "crawler_reclaimed"
 SHARED = re.compile(rb"^[ \t\v\r]*(?:(?:set|add|replace|append|prepend|cas|incr|decr|touch|delete|m[sdag])[ \t\v\r]+|gats?[ \t\v\r]+\S+[ \t\v\r]+(?:\S+[ \t\v\r]+)*?)"
                     rb"[^\s%]+(?=[ \t\v\r\n])", re.MULTILINE)
 RESETS = re.compile(rb"stats reset|\breset")
+FLUSHES = {binary.FLUSH, binary.FLUSHQ}
 
 
 class Counted:
@@ -49,8 +51,6 @@ class Counted:
             more = ours["get_expired"] - theirs["get_expired"]
             names = [] if -freed[0] <= more <= freed[1] else names
         self.names = names  # of those that differ
-
-
 
 
 class Found:
@@ -206,12 +206,14 @@ class Pair:
 
     def compare(self, sessions):
         """Those that may be excused run apart, and so do those that seconds decide: so the counters of all others are compared the
-        first time."""
+        first time. Last are those behind which others' objects aren't what they were, or are each daemon's own."""
         found, apart = Found(), collections.defaultdict(list)
         for session in sessions:
-            size = 1 if resets(session) or shares(session) else SHORT_BATCH if seconds.is_short(session) else BATCH
-            apart[size, size > 1 and intended.may_excuse(session, self.release)].append(session)
-        for (size, _), part in sorted(apart.items(), key=lambda item: item[0]):
+            excused = intended.may_excuse(session, self.release)
+            last = flushes(session) or shares(session) and excused
+            size = 1 if last or resets(session) or shares(session) else SHORT_BATCH if seconds.is_short(session) else BATCH
+            apart[last, size, size > 1 and excused].append(session)
+        for (_, size, _), part in sorted(apart.items(), key=lambda item: item[0]):
             for start in range(0, len(part), size):
                 found.add(self.batch(part[start:start + size]))
         return found
@@ -229,3 +231,9 @@ def shares(session):
 def resets(session):
     """Does it set counters to zero? Then it counts from there, and nothing beside it."""
     return RESETS.search(session.text()) is not None
+
+
+def flushes(session):
+    """Does it flush what others have stored?"""
+    text = session.text()
+    return text[1] in FLUSHES if session.binary else b"flush_all" in text
