@@ -26,7 +26,7 @@ BATCHES = 600  # more than memory holds: what came before lies on flash
 ROOM = 3 << 20  # bytes that the client finds free
 ROOM_BATCHES = 100
 SEGMENTS = 3  # that must have been written since
-SETTLE_SECONDS = 1.5  # then the client goes on: what holds the memory can't all move
+SETTLE_SECONDS = 1.5  # then the client goes on: a drive may be slow, and what holds the memory can't all move
 SETTLES_PER_GAP = 8
 PATIENCE = 120.0
 
@@ -70,11 +70,18 @@ class Filler:
         return budget - used
 
     def put(self):
-        """False when the memory is full: so says the last set's answer, the only one."""
+        """False when the memory is full, with nothing left of it: so says the last set's answer, the only one."""
         batch = next(self.batch)
-        self.stored.append(batch)
         sets = b"".join(b"set filler-%d 0 0 %d noreply\r\n%s\r\n" % (key, size, bytes(size)) for key, size in rows(batch))
-        return self.ask(sets + b"set filler-last-%d 0 0 1\r\nx\r\n" % batch) == b"STORED\r\n"
+        if self.ask(sets + b"set filler-last-%d 0 0 1\r\nx\r\n" % batch) == b"STORED\r\n":
+            self.stored.append(batch)
+            return True
+        self.delete(batch)
+        return False
+
+    def delete(self, batch):
+        keys = [b"filler-%d" % key for key, _ in rows(batch)] + [b"filler-last-%d" % batch]
+        self.ask(b"".join(b"delete %s noreply\r\n" % key for key in keys) + b"mn\r\n")
 
     def settle(self):
         if self.stats(b"flash", "segments_free")[0] < 2 * SEGMENTS:
@@ -82,7 +89,7 @@ class Filler:
         goal = self.segments_written() + SEGMENTS
         end = time.monotonic() + SETTLE_SECONDS
         while self.segments_written() < goal and time.monotonic() < end:
-            if not all([self.put() for _ in range(8)]):
+            if not all(self.put() for _ in range(8)):
                 self.crawl()
                 time.sleep(0.001)  # the cleaner's turn
         self.make_room()
@@ -91,9 +98,7 @@ class Filler:
         """The youngest of the filler's objects go first: those lie in DRAM."""
         while self.stored:
             for _ in range(min(len(self.stored), ROOM_BATCHES)):
-                batch = self.stored.pop()
-                keys = [b"filler-%d" % key for key, _ in rows(batch)] + [b"filler-last-%d" % batch]
-                self.ask(b"".join(b"delete %s noreply\r\n" % key for key in keys) + b"mn\r\n")
+                self.delete(self.stored.pop())
             if self.free() >= ROOM:
                 return
         self.crawl()
