@@ -139,10 +139,8 @@ static bool wait_a_while(struct losses *losses, uint64_t ticket)
 	if (losses_step(losses))
 		return journal_durable(losses->journal) >= ticket;
 	lock_acquire(&losses->lock);
-	atomic_fetch_add(&losses->blocked, 1);
 	if (journal_durable(losses->journal) < ticket)
 		pthread_cond_timedwait(&losses->advanced, &losses->lock.mutex, &until);
-	atomic_fetch_sub(&losses->blocked, 1);
 	lock_release(&losses->lock);
 	return journal_durable(losses->journal) >= ticket;
 }
@@ -188,8 +186,7 @@ bool losses_work(struct losses *losses)
 		losses->work_left = journal_confirm(losses->journal);
 	lock_acquire(&losses->lock);
 	atomic_store(&losses->work, LOSSES_NO_WORK);
-	if (atomic_load(&losses->blocked))
-		pthread_cond_broadcast(&losses->advanced);
+	pthread_cond_broadcast(&losses->advanced);
 	lock_release(&losses->lock);
 	return true;
 }
@@ -209,10 +206,8 @@ static void ask_writer(struct store *store, enum losses_work work, void (*beat)(
 		struct timespec until = clk_monotonic_after(100);
 
 		lock_acquire(&losses->lock);
-		atomic_fetch_add(&losses->blocked, 1);
 		if (atomic_load(&losses->work) != LOSSES_NO_WORK)
 			pthread_cond_timedwait(&losses->advanced, &losses->lock.mutex, &until);
-		atomic_fetch_sub(&losses->blocked, 1);
 		lock_release(&losses->lock);
 		beat(store);
 	}

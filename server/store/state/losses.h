@@ -47,9 +47,8 @@ struct losses {
 	struct background writer;
 	_Atomic uint64_t *ticket; /* by tag: the newest loss */
 	_Atomic uint64_t barrier; /* a ticket that all answers wait for */
-	_Atomic unsigned blocked; /* threads in losses_reclaim */
 	struct lock lock; /* a leaf; covers waiters */
-	pthread_cond_t advanced; /* of losses_reclaim, with the lock */
+	pthread_cond_t advanced; /* more is durable, or work is done; with the lock */
 	struct losses_waiter *waiters;
 
 	_Atomic bool rebuilding; /* set before other threads run, cleared by the cleaner */

@@ -38,8 +38,7 @@ static void tell_waiters(void *context)
 	for (struct losses_waiter *waiter = losses->waiters; waiter; waiter = waiter->next)
 		if (atomic_exchange(&waiter->waits, false))
 			(void)!write(waiter->eventfd, &one, sizeof(one)); /* a full counter wakes it too */
-	if (atomic_load(&losses->blocked))
-		pthread_cond_broadcast(&losses->advanced);
+	pthread_cond_broadcast(&losses->advanced);
 	lock_release(&losses->lock);
 }
 

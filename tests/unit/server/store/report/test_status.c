@@ -243,9 +243,27 @@ static void the_parts_of_memory_are_all_that_is_used(void **state)
 				 memory.index_other + memory.segments + memory.classifier + memory.plans +
 				 memory.staging + memory.readers;
 		assert_in_range(status.memory_used - parts, 0, SEG_PAGE - 1); /* the region has whole pages */
+		assert_int_equal(memory.heap, parts + memory.frugal + memory.journal + memory.promotion -
+						      region_bytes(h->store->region));
 		assert_true(memory.untouched < memory.index + memory.segments + memory.classifier + MIB(1));
 		assert_int_equal(status.hash_buckets / LINE_LINKS * sizeof(struct link_line), status.dram_table_bytes);
 	}
+}
+
+static void an_index_without_slots_counts_its_reads_too(void **state)
+{
+	struct harness *h = *state;
+	uint64_t frugal, heap;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	harness_open(h);
+	frugal = memory_of(h).frugal;
+	heap = memory_of(h).heap;
+	assert_int_equal(frugal, frugal_memory(h->store->frugal));
+	atomic_fetch_add(&h->store->bins_reads_bytes, KIB(100));
+	assert_int_equal(memory_of(h).frugal, frugal + KIB(100));
+	assert_int_equal(memory_of(h).heap, heap + KIB(100));
+	atomic_fetch_sub(&h->store->bins_reads_bytes, KIB(100));
 }
 
 static void what_holes_cost_is_charged_and_no_part_of_the_heap(void **state)
@@ -277,6 +295,7 @@ int main(void)
 		TEST(what_was_tuned_is_shown),
 		TEST(a_limit_by_the_size_of_the_flash_is_shown_as_a_rate),
 		TEST(the_parts_of_memory_are_all_that_is_used),
+		TEST(an_index_without_slots_counts_its_reads_too),
 		TEST(what_holes_cost_is_charged_and_no_part_of_the_heap),
 	};
 

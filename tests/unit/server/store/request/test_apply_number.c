@@ -97,6 +97,21 @@ static void incr_and_decr_make_a_number_with_its_initial_value(void **state)
 	in_every_absence(*state, vivify_number);
 }
 
+static void count_with_options(struct harness *h, const char *key)
+{
+	struct asked asked = { .op = STORE_INCR, .delta = 5, .options = { .touch = true, .initial = 13 } };
+
+	assert_int_equal(ask(h, key, asked).result, STORE_MISS);
+	asked.op = STORE_DECR;
+	assert_int_equal(ask(h, key, asked).result, STORE_MISS);
+	assert_int_equal(get(h, key).result, STORE_MISS);
+}
+
+static void other_options_make_no_number(void **state)
+{
+	in_every_absence(*state, count_with_options);
+}
+
 static void number_while_sent(struct harness *h, const char *key, uint64_t cas)
 {
 	struct flight f;
@@ -177,6 +192,7 @@ int main(void)
 		TEST(what_is_no_number_is_not_counted_on),
 		TEST(what_counts_as_a_number),
 		TEST(incr_and_decr_make_a_number_with_its_initial_value),
+		TEST(other_options_make_no_number),
 		TEST(a_number_that_is_being_sent_keeps_its_marks_too),
 		TEST(a_counted_object_keeps_the_count_of_its_accesses),
 		TEST(a_counted_object_is_no_candidate_any_more),
