@@ -238,13 +238,13 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
 	unsigned matches = 0;
-	bool has_extent = false;
+	bool has_extent = false, has_own = record != NULL;
 
 	lock_acquire(&stripe->lock);
 	action_begin(&action);
 	current.item = action_find(&action);
 	if (record && !store_alive(store, record->expiry, record->cas, worker->now_seconds))
-		record = NULL; /* flushed since it was read */
+		record = NULL; /* flushed since it was read; its slot is there all the same */
 	if (!current.item) {
 		bool truth = lookup_still_true(store, lookup, record != NULL, match, &matches, &extent, &has_extent);
 
@@ -262,13 +262,14 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 		}
 		if (truth)
 			current.record = record;
-		if (current.record) {
-			current.read_on_flash = lookup_was_read_on_flash(lookup);
+		if (truth && has_own) {
 			action.own_extent = lookup->what == LOOKUP_EXTENT ? &lookup->extent : NULL;
 			action.own_slot = lookup->what == LOOKUP_SLOT ? lookup_match(lookup) : NULL;
-		} else if (truth) {
-			bins_note_absent(lookup);
 		}
+		if (current.record)
+			current.read_on_flash = lookup_was_read_on_flash(lookup);
+		else if (truth)
+			bins_note_absent(lookup);
 	}
 	action_apply(&action, &current);
 	lookup_thaw(lookup, stripe);

@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 
+#include "server/store/request/lookup_internal.h"
 #include "tests/unit/server/store/harness.h"
 
 /* One completion and no more: what the read decides may start another. */
@@ -78,6 +79,29 @@ static void a_slow_append_does_not_bring_back_what_was_flushed(void **state)
 	store_flush_all(h->store, 0);
 	assert_int_equal(finish(h, &slow).result, STORE_NOT_STORED);
 	assert_missing(h, "key");
+}
+
+/* Under -M a set looks at the record first, so that it clears the slot of its own key and no other's. The flush comes between that look and the
+   stripe's lock. */
+static void a_set_clears_the_slot_of_what_was_flushed_behind_its_look(void **state)
+{
+	struct harness *h = *state;
+	struct seg_record record = { .key = "key", .key_length = 3, .value = "old", .value_length = 3 };
+	struct fidx_match match;
+	struct flight slow;
+
+	h->config.evict = false;
+	harness_open(h);
+	record.cas = set(h, "key", "old").cas;
+	move(h, "key");
+	assert_true(slot_of(h, "key", &match));
+	assert_false(start_with(h, 0, &slow, .op = STORE_SET, .key = "key", .value = "new", .length = 3));
+	store_flush_all(h->store, 0);
+	lookup_decide(slow.request.lookup, &record, 0);
+	assert_true(slow.done);
+	assert_int_equal(slow.reply.result, STORE_STORED);
+	assert_false(slot_of(h, "key", &match));
+	assert_value(h, "key", "new");
 }
 
 static void a_slow_append_does_not_bring_back_what_expired(void **state)
@@ -448,6 +472,7 @@ int main(void)
 		TEST(a_slow_append_does_not_bring_back_what_was_deleted),
 		TEST(a_slow_append_works_on_what_was_set_meanwhile),
 		TEST(a_slow_append_does_not_bring_back_what_was_flushed),
+		TEST(a_set_clears_the_slot_of_what_was_flushed_behind_its_look),
 		TEST(a_slow_append_does_not_bring_back_what_expired),
 		TEST(a_slow_append_does_not_bring_back_what_was_set_and_evicted),
 		TEST(a_slow_cas_fails_on_what_was_set_meanwhile),
