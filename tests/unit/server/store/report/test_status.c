@@ -225,6 +225,7 @@ static void the_parts_of_memory_are_all_that_is_used(void **state)
 {
 	struct harness *h = *state;
 
+	h->config.filter_bits = 8;
 	harness_open(h);
 	for (unsigned round = 0; round < 3; round++) {
 		set_some(h, 500);
@@ -247,6 +248,22 @@ static void the_parts_of_memory_are_all_that_is_used(void **state)
 						      region_bytes(h->store->region));
 		assert_true(memory.untouched < memory.index + memory.segments + memory.classifier + MIB(1));
 		assert_int_equal(status.hash_buckets / LINE_LINKS * sizeof(struct link_line), status.dram_table_bytes);
+	}
+}
+
+static void parts_that_are_empty_at_first_count_too(void **state)
+{
+	struct harness *h = *state;
+	uint64_t heap;
+
+	harness_open(h);
+	_Atomic uint64_t *parts[] = { &h->store->plan_bytes, &h->store->losses_bytes, &h->store->promotion_bytes,
+				      &h->store->loader_bytes };
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		heap = memory_of(h).heap;
+		atomic_fetch_add(parts[i], KIB(100));
+		assert_int_equal(memory_of(h).heap, heap + KIB(100));
+		atomic_fetch_sub(parts[i], KIB(100));
 	}
 }
 
@@ -295,6 +312,7 @@ int main(void)
 		TEST(what_was_tuned_is_shown),
 		TEST(a_limit_by_the_size_of_the_flash_is_shown_as_a_rate),
 		TEST(the_parts_of_memory_are_all_that_is_used),
+		TEST(parts_that_are_empty_at_first_count_too),
 		TEST(an_index_without_slots_counts_its_reads_too),
 		TEST(what_holes_cost_is_charged_and_no_part_of_the_heap),
 	};
