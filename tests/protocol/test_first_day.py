@@ -87,6 +87,8 @@ def script(commands, folder):
         if command == "cat log":  # it is written after the daemon has gone into the background
             last_words = output[-1].partition(" ")[2]  # behind the time
             lines.append(f"until grep -qF {shlex.quote(last_words)} log; do sleep 0.05; done")
+        if output[:1] == ["ready"]:  # which it becomes once it listens
+            lines.append(f"until {command} | grep -qx ready; do sleep 0.05; done")
         lines += [f"(exit $last); {command}", "last=$?", f"echo {shlex.quote(MARK)}"]
         if command.startswith("memcached "):
             lines.append(LISTENS)
