@@ -18,6 +18,7 @@
 #define TOUCHED_SHARE 256u /* of -m: bits of touched keys */
 #define TOUCHED_LEAST (64u << 10)
 #define TOUCHED_MOST (64u << 20)
+#define FRACTIONS_S 2 /* of the seconds that a restart can't know */
 
 /* ---- what the writer calls ------------------------------------------------------------------- */
 
@@ -165,27 +166,28 @@ enum store_start losses_judge(struct store *store, char more[80])
 }
 
 /*
- * The store's seconds go on from the last block, by the wall clock, and one second more for its fractions: an object may
- * expire early, never late. The origin may lie before the boot; the difference from the clock is what counts.
+ * The store's seconds go on from the last block, by the wall clock. Three fractions of seconds are unknown: the store's and
+ * the wall clock's of the block, and the wall clock's now. Two seconds more are enough: an object may expire early, never
+ * late. The origin may lie before the boot; the difference from the clock is what counts.
  */
 void losses_take_times(struct store *store)
 {
 	const struct journal_found *found = &store->losses->found;
-	uint64_t now_s = (uint64_t)losses_wall(store), seconds = found->store_s + (now_s - found->wall_s) + 1;
+	uint64_t now_s = (uint64_t)losses_wall(store), seconds = found->store_s + (now_s - found->wall_s) + FRACTIONS_S;
 	uint64_t now_us = clk_now_us(store->clock);
 	struct seg_info info;
 
 	store->origin_us = now_us - (seconds - SECOND_ZERO) * 1000000;
 	restart_resume(store, now_us - (now_s - found_served_s(found)) * 1000000);
 	atomic_store(&store->flush_at, 0);
-	if (found->state.flush_at && found->state.flush_at <= now_s + 1) {
+	if (found->state.flush_at && found->state.flush_at <= now_s + FRACTIONS_S) {
 		seg_get_info(store->segments, &info);
 		atomic_store(&store->flush_cas, info.cas_end - 1); /* everything that was ever written */
 		return;
 	}
 	atomic_store(&store->flush_cas, found->state.flush_cas);
 	if (found->state.flush_at)
-		atomic_store(&store->flush_at, (uint32_t)(seconds + (found->state.flush_at - now_s) - 1));
+		atomic_store(&store->flush_at, (uint32_t)(seconds + (found->state.flush_at - now_s) - FRACTIONS_S));
 }
 
 int losses_begin_rebuild(struct store *store, uint64_t newest)

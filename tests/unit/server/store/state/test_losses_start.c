@@ -178,6 +178,27 @@ static void expiries_go_on(void **state)
 	assert_missing(&c->h, "late");
 }
 
+/* The last block has a late part of the store's second and an early one of the wall clock's, and the start comes late in the same second. */
+static void fractions_of_seconds_let_nothing_live_longer(void **state)
+{
+	struct crash *c = *state;
+
+	set_on_flash(&c->h, "other", "o");
+	run_full(&c->h, .op = STORE_SET, .key = "soon", .value = "s", .length = 1, .exptime = 2);
+	move(&c->h, "soon");
+	clk_scripted_advance(&c->h.clk, 990000);
+	seconds_pass(&c->h, 0);
+	run(&c->h, STORE_DELETE, "other");
+	(void)losses_step(c->h.store->losses);
+	crash_down(c);
+	clk_scripted_advance(&c->h.clk, 990000);
+	assert_int_equal(crash_open(c), STORE_START_REBUILT);
+	crash_rebuild(c);
+	clk_scripted_advance(&c->h.clk, 20000);
+	seconds_pass(&c->h, 0);
+	assert_missing(&c->h, "soon");
+}
+
 /* The machine's clock begins anew at a boot. */
 static void a_young_boot(void **state)
 {
@@ -336,6 +357,7 @@ int main(void)
 		CASE(a_start_without_the_journal_ends_it),
 		CASE(no_journal_can_be_made),
 		CASE(expiries_go_on),
+		CASE(fractions_of_seconds_let_nothing_live_longer),
 		CASE(a_young_boot),
 		CASE(a_clean_stop_in_a_young_boot),
 		CASE(a_flush_that_came_due_meanwhile),
