@@ -119,7 +119,8 @@ struct model_change *model_begin(struct model *model, const struct model_view *v
 					 .is_head = is_head,
 					 .number = ++model->numbers,
 					 .begun = view->turn,
-					 .expires_ns = expires_ns,
+					 .expires_ns =
+						 k->touching && k->touched_ns > expires_ns ? k->touched_ns : expires_ns,
 					 .length = length,
 					 .count = count };
 	k->flying++;
@@ -213,6 +214,8 @@ void model_touch_begins(struct model *model, const struct model_view *view, uint
 	struct model_key *k = &model->key[view->key];
 
 	k->flying++;
+	if (k->touching++ == 0 || k->touched_ns < expires_ns)
+		k->touched_ns = expires_ns; /* changes that begin meanwhile may have it, too */
 	for (unsigned i = 0; i < MODEL_CHANGES; i++)
 		if (k->change[i].expires_ns < expires_ns)
 			k->change[i].expires_ns = expires_ns;
@@ -224,6 +227,7 @@ void model_touched(struct model *model, const struct model_view *view, bool foun
 
 	model->turn++;
 	k->flying--;
+	k->touching--;
 	if (found && view->flying == 0 && k->begun == view->begun)
 		for (unsigned i = 0; i < MODEL_CHANGES; i++)
 			k->change[i].expires_ns = expires_ns;
@@ -481,7 +485,7 @@ void model_killed(struct model *model)
 	for (unsigned key = 0; key < MODEL_KEYS; key++) {
 		struct model_key *k = &model->key[key];
 
-		k->flying = 0;
+		k->flying = k->touching = 0;
 		for (unsigned i = 0; i < MODEL_CHANGES; i++)
 			if (k->change[i].state == CHANGE_FLYING) {
 				k->change[i].state = CHANGE_UNKNOWN;

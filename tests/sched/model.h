@@ -47,6 +47,8 @@ struct model_key {
 	uint64_t forgotten; /* changes up to this number may be none of those above */
 	uint64_t begun; /* commands on the key so far */
 	uint32_t flying; /* that change something */
+	uint32_t touching; /* of these, touches */
+	uint64_t touched_ns; /* the latest expiry that one of them may give */
 };
 
 struct model {
