@@ -70,7 +70,7 @@ class Filler:
         return budget - used
 
     def put(self):
-        """False when the memory is full, with nothing left of it: so says the last set's answer, the only one."""
+        """False when the memory is full; then nothing of the batch stays. The last set alone is answered, and tells it."""
         batch = next(self.batch)
         sets = b"".join(b"set filler-%d 0 0 %d noreply\r\n%s\r\n" % (key, size, bytes(size)) for key, size in rows(batch))
         if self.ask(sets + b"set filler-last-%d 0 0 1\r\nx\r\n" % batch) == b"STORED\r\n":

@@ -10,8 +10,8 @@ others' objects before the test begins (full). memcached itself fails some tests
 told as such.
 
 A line for each file: "PASS getset.t: passed 2049 failed 0", or with failures that tests/compare/intended.py lists: "PASS lru.t:
-passed 131 failed 0, 18 intended (CLOCK)". Exit code 1 if another test fails, if a listed one doesn't, or if a file ends early: the first run of a
-file counts. LATE is a file of which nothing failed, but which had not ended in its time; the next line is the command that
+passed 131 failed 0, 18 intended (CLOCK)". Exit code 1 if another test fails, if a listed one doesn't (but for intended.ByChance), or if a file ends
+early: the first run of a file counts. LATE is a file of which nothing failed, but which had not ended in its time; the next line is the command that
 runs it alone. --wrong N changes each Nth result of ours to a failure, which must be told.
 --theirs runs them with memcached-debug itself. FLASHIELD_BIN names the daemon.
 """

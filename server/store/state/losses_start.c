@@ -18,7 +18,7 @@
 #define TOUCHED_SHARE 256u /* of -m: bits of touched keys */
 #define TOUCHED_LEAST (64u << 10)
 #define TOUCHED_MOST (64u << 20)
-#define FRACTIONS_S 2 /* of the seconds that a restart can't know */
+#define FRACTIONS_S 2 /* more than the fractions of seconds that a start doesn't know */
 
 /* ---- what the writer calls ------------------------------------------------------------------- */
 
@@ -167,7 +167,7 @@ enum store_start losses_judge(struct store *store, char more[80])
 
 /*
  * The store's seconds go on from the last block, by the wall clock. Three fractions of seconds are unknown: the store's and
- * the wall clock's of the block, and the wall clock's now. Two seconds more are enough: an object may expire early, never
+ * the wall clock's at the block, and the wall clock's now. FRACTIONS_S more are enough: an object may expire early, never
  * late. The origin may lie before the boot; the difference from the clock is what counts.
  */
 void losses_take_times(struct store *store)

@@ -178,7 +178,8 @@ static void expiries_go_on(void **state)
 	assert_missing(&c->h, "late");
 }
 
-/* The last block has a late part of the store's second and an early one of the wall clock's, and the start comes late in the same second. */
+/* The last block was written late in the store's second and early in the wall clock's. The start comes late in that second of
+   the wall clock's. */
 static void fractions_of_seconds_let_nothing_live_longer(void **state)
 {
 	struct crash *c = *state;
