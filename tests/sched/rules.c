@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/metrics/counters.h"
 #include "segments/segments_internal.h"
 #include "server/store/cleaner/cleaner_internal.h"
@@ -62,26 +61,23 @@ void rules_rest(struct store *store)
 
 /* ---- one truth for a key --------------------------------------------------------------------- */
 
-/* Reads the record that the match leads to. Is it the key's? */
-static bool leads_to(struct store *store, const struct fidx_match *match, const char *name, unsigned length)
+/* Does the match lead to a record of the key? It looks into the drive itself: no time passes, and nobody waits. */
+static bool leads_to(const struct world *world, struct store *store, const struct fidx_match *match, const char *name,
+		     unsigned length)
 {
+	uint64_t offset = seg_position(store->segments, match->segment, match->place, match->function);
+	uint64_t at = seg_offset(store->segments, match->segment) + offset;
+	uint64_t most = store->segment_bytes - offset, needed;
 	struct seg_record record;
-	void *memory = NULL;
-	bool own = false;
 
-	if (!seg_pin(store->segments, match->segment, match->sequence))
-		return false;
-	if (seg_read_record(store->segments, match->segment,
-			    seg_position(store->segments, match->segment, match->place, match->function), SEG_PAGE,
-			    &record, &memory) == FS_OK)
-		own = record.key_length == length && memcmp(record.key, name, length) == 0;
-	mem_free(memory);
-	seg_unpin(store->segments, match->segment);
-	return own;
+	return at + most <= world->drive.bytes &&
+	       seg_record_read(store->segments, match->segment, match->sequence, offset, world->drive.now + at, most,
+			       &record, &needed) == FS_OK &&
+	       record.key_length == length && memcmp(record.key, name, length) == 0;
 }
 
 /* An object that is changed or new in DRAM has no slot, and no key has two. */
-static void check_key(struct store *store, unsigned number)
+static void check_key(const struct world *world, struct store *store, unsigned number)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
@@ -100,30 +96,9 @@ static void check_key(struct store *store, unsigned number)
 	(void)flash_may_hold(store, &key, match, &matches, &extent, &has_extent);
 	lock_release(&stripe->lock);
 	for (unsigned i = 0; i < matches; i++)
-		own += leads_to(store, &match[i], name, length);
+		own += leads_to(world, store, &match[i], name, length);
 	if (own > 1 || (own == 1 && is_dirty))
 		finding("key %u has %u slots%s", number, own, is_dirty ? ", and an item that is not a copy" : "");
-}
-
-/* Is the key's record where the match leads to? It looks into the drive itself, so that no time passes. */
-static bool lies_at(const struct world *world, struct store *store, const struct fidx_match *match, const char *name,
-		    unsigned length)
-{
-	uint64_t at = seg_offset(store->segments, match->segment) +
-		      seg_position(store->segments, match->segment, match->place, match->function);
-	struct layout_record header;
-
-	if (at + sizeof(header) + length > world->drive.bytes)
-		return false;
-	memcpy(&header, world->drive.now + at, sizeof(header));
-	return header.key_length == length && memcmp(world->drive.now + at + sizeof(header), name, length) == 0;
-}
-
-/* A drive that loses writes may show an older record of the key in another one's place. */
-static bool drive_lies(const struct drive *drive)
-{
-	return drive->options.write_lost || drive->options.write_torn || drive->options.write_misdirected ||
-	       drive->options.write_eio;
 }
 
 void rules_glance(struct world *world, struct store *store, unsigned number)
@@ -136,14 +111,12 @@ void rules_glance(struct world *world, struct store *store, unsigned number)
 	struct stripe *stripe = store_stripe(store, hash);
 	const struct item *item;
 
-	if (drive_lies(&world->drive))
-		return;
 	fidx_key_of(store->index, hash, &key);
 	lock_acquire(&stripe->lock);
 	item = stripe_find(stripe, hash, name, length);
 	matches = item && !(item->state & ITEM_CLEAN) ? fidx_lookup(store->index, &key, match) : 0;
 	for (unsigned i = 0; i < matches; i++)
-		if (lies_at(world, store, &match[i], name, length))
+		if (leads_to(world, store, &match[i], name, length))
 			finding("key %u has a slot, and an item that is not a copy", number);
 	lock_release(&stripe->lock);
 }
@@ -192,5 +165,5 @@ void rules_check(struct world *world, struct store *store)
 	check_account(store);
 	check_pins(store);
 	for (unsigned key = 0; key < world->keys; key++)
-		check_key(store, key);
+		check_key(world, store, key);
 }
