@@ -15,11 +15,13 @@ import talk
 from helpers import Daemon, as_memcached, free_port, memcached_command, memcached_release
 from pair import Difference, Found
 from parts import LOOK, LOOK_SHORT
+from rest import rest
 from session import Keys, Session
 
 FRAME = struct.Struct(">HHHH")  # request, number of the datagram, how many there are, reserved
 AT_ONCE = 64
-QUIET_SECONDS = 0.2  # then nothing more comes, if both have answered the same
+QUIET_SECONDS = 0.2  # then what has no answer gets none, if both have answered the same
+PAUSE_SECONDS = 0.01
 
 SHORT = re.compile(" block | bytes | length ")  # what is sent of a value may be less than was said
 STORES = re.compile(rb"(?:set|add|replace|append|prepend|cas|ms) ")
@@ -61,7 +63,8 @@ def suitable(session):
 class Asker:
     """A socket, what was asked on it and the frames that have come back for each."""
 
-    def __init__(self, port):
+    def __init__(self, port, process):
+        self.process = process  # of the daemon
         self.socket = socket.socket(type=socket.SOCK_DGRAM)
         self.socket.connect(("127.0.0.1", port))
         self.frames = collections.defaultdict(list)
@@ -83,35 +86,41 @@ class Asker:
         return sorted(frame for frame in self.frames[number] if frame[3])
 
 
-def listen(askers, numbers, quiet, settled):
-    """Until nothing more comes: for a moment when all that was asked is answered, for longer when something isn't, and with much
-    patience while an answer of one differs from the other's."""
+def readable(askers, patience=0.0):
+    return select.select([asker.socket for asker in askers], [], [], patience)[0]
+
+
+def listen(askers, numbers, settled):
+    """Until nothing more comes: the daemons rest, for a while when something isn't answered, and with much patience while an answer of
+    one differs from the other's."""
+    processes = [asker.process for asker in askers]
     waited_from = time.monotonic()
     while True:
-        ready, _, _ = select.select([asker.socket for asker in askers], [], [], quiet / 16)
+        ready = readable(askers, PAUSE_SECONDS)
         for asker in askers:
             if asker.socket in ready:
                 asker.receive()
-        now = time.monotonic()
         if ready:
-            waited_from = now
-        waited = now - waited_from
+            waited_from = time.monotonic()
+            continue
+        waited = time.monotonic() - waited_from
         if waited > talk.PATIENCE:
             return
         whole = all(asker.is_whole(number) for asker in askers for number in numbers)
-        if waited > (quiet / 8 if whole else quiet) and all(settled(number) for number in numbers):
+        if (whole or waited > QUIET_SECONDS) and all(map(settled, numbers)) and rest(processes, []) and not readable(askers):
             return
 
 
-def ask(ports, datagrams, settled):
-    """Of each datagram the frames that came back from each of the ports. settled(number, both answers): must nothing more come?"""
-    askers = [Asker(port) for port in ports]
+def ask(daemons, datagrams, settled):
+    """Of each datagram the frames that came back from each of the (port, process). settled(number, both answers): must nothing more
+    come?"""
+    askers = [Asker(*daemon) for daemon in daemons]
     for start in range(0, len(datagrams), AT_ONCE):
         numbers = range(start, min(start + AT_ONCE, len(datagrams)))
         for number in numbers:
             for asker, data in zip(askers, datagrams[number]):
                 asker.send(number, data)
-        listen(askers, numbers, QUIET_SECONDS, lambda number: settled(number, [asker.answer(number) for asker in askers]))
+        listen(askers, numbers, lambda number: settled(number, [asker.answer(number) for asker in askers]))
     for asker in askers:
         asker.socket.close()
     return [[asker.answer(number) for asker in askers] for number in range(len(datagrams))]
@@ -120,8 +129,8 @@ def ask(ports, datagrams, settled):
 class Run:
     """All sessions with both, a step of each at a time."""
 
-    def __init__(self, ports, sessions):
-        self.ports, self.sessions = ports, sessions
+    def __init__(self, daemons, sessions):
+        self.daemons, self.sessions = daemons, sessions
         self.keys = [Keys() for _ in sessions]
         self.answers = [[b"", b""] for _ in sessions]
         self.shapes = [[(), ()] for _ in sessions]
@@ -141,7 +150,7 @@ class Run:
             ours, theirs = (self.plain(i, place, found) for place, found in enumerate(frames))
             return ours == theirs or excuse(self.sessions[i], ours, theirs) is not None
 
-        found = ask(self.ports, [[self.sessions[i].step(number, self.keys[i], cas) for cas in self.cas[i]] for i in asked], settled)
+        found = ask(self.daemons, [[self.sessions[i].step(number, self.keys[i], cas) for cas in self.cas[i]] for i in asked], settled)
         for i, both in zip(asked, found):
             for place, frames in enumerate(both):
                 answer = b"".join(frame[3] for frame in frames)
@@ -168,16 +177,16 @@ def compare(groups, seed, count):
     sessions = [apart(session) for session in random.Random(seed).sample(candidates, min(count, len(candidates)))]
     excuses, found, ports = collections.Counter(), Found(), (free_port(), free_port())
     quiet = subprocess.DEVNULL
-    with Daemon(["-m", "64", "-U", str(ports[0]), *as_memcached()], stderr=quiet), \
-            Daemon(["-m", "64", "-U", str(ports[1])], program=memcached_command(), stderr=quiet):
-        run = Run(ports, sessions)
+    with Daemon(["-m", "64", "-U", str(ports[0]), *as_memcached()], stderr=quiet) as ours, \
+            Daemon(["-m", "64", "-U", str(ports[1])], program=memcached_command(), stderr=quiet) as theirs:
+        run = Run([(port, daemon.process.pid) for port, daemon in zip(ports, (ours, theirs))], sessions)
         for number in range(max(len(session.steps) for session in sessions)):
             run.step(number)
         for i, session in enumerate(sessions):
-            ours, theirs = (run.plain(i, place) for place in range(2))
-            entry = excuse(session, ours, theirs) if ours != theirs else None
+            outcomes = [run.plain(i, place) for place in range(2)]
+            entry = excuse(session, *outcomes) if outcomes[0] != outcomes[1] else None
             if entry:
                 excuses[entry.name] += 1
-            elif ours != theirs:
-                (found.late if is_late(ours, theirs) else found.different).append(Difference(session, ours, theirs))
+            elif outcomes[0] != outcomes[1]:
+                (found.late if is_late(*outcomes) else found.different).append(Difference(session, *outcomes))
     return len(sessions), found, excuses
