@@ -131,28 +131,20 @@ def test_nothing_to_listen_on():
     assert "nothing to listen on" in done.stderr
 
 
-def answers_on(path):
-    try:
-        with Client(0, str(path)) as client:
-            return client.ask(b"mn\r\n") == b"MN\r\n"
-    except OSError:
-        return False
-
-
 def test_unix_socket_that_is_served(open_folder):
     """A second daemon is told who has it, and the first one goes on. A socket that nobody listens on is replaced."""
     path = open_folder / "socket"
     with Daemon(["-s", str(path)], listen=False) as first:
-        until(lambda: answers_on(path), "an answer")  # (the socket is there before anybody listens on it)
+        until(lambda: connects(path), "an answer")  # (the socket is there before anybody listens on it)
         done = run("-s", str(path))
         assert done.returncode == 71
         assert (f"failed to listen on UNIX socket: {path}: Address already in use: it is held by process {first.process.pid} "
                 "(flashield), user ") in done.stderr
-        assert answers_on(path)
+        assert connects(path)
         first.kill()
     assert path.exists()
     with Daemon(["-s", str(path)], listen=False):
-        until(lambda: answers_on(path), "an answer")
+        until(lambda: connects(path), "an answer")
 
 
 @pytest.mark.parametrize("make", [lambda path: path / "no-folder" / "socket", lambda path: path / "file"])

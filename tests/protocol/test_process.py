@@ -239,7 +239,7 @@ def test_log_file(open_folder):
             assert client.ask(b"cache_memlimit 100\r\n") == b"OK\r\n"
             log.rename(old)
             os.kill(pid, signal.SIGHUP)
-            until(log.exists, "the new file")
+            until(lambda: log.exists() and log.samefile(f"/proc/{pid}/fd/2"), "the new file")
             assert client.ask(b"cache_memlimit 90\r\n") == b"OK\r\n"
             log.unlink()
             log.mkdir()
