@@ -20,8 +20,8 @@ import socket
 import ssl
 import time
 
-SIZES = [20, 60, 120, 300, 700, 1500]  # mixed, as a segment of one size has no gaps that the client's objects fit
-BATCH = 66  # objects, a multiple of the sizes: about 30 KB
+SIZES = [20, 60, 120, 300, 700, 1500, 5000, 9000]  # mixed, as a segment of one size has no gaps that the client's objects fit
+BATCH = 16  # objects, a multiple of the sizes: about 33 KB
 BATCHES = 600  # more than memory holds: what came before lies on flash
 ROOM = 3 << 20  # bytes that the client finds free
 ROOM_BATCHES = 100
