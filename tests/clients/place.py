@@ -20,12 +20,12 @@ import socket
 import ssl
 import time
 
-SIZES = [20, 60, 120, 300, 700, 1500, 5000, 9000]  # mixed, as a segment of one size has no gaps that the client's objects fit
-BATCH = 16  # objects, a multiple of the sizes: about 33 KB
+SIZES = [100, 300, 1500, 4000]  # mixed, as a segment of one size has no gaps that the client's objects fit
+BATCH = 24  # objects, a multiple of the sizes: about 35 KB
 BATCHES = 600  # more than memory holds: what came before lies on flash
 ROOM = 3 << 20  # bytes that the client finds free
 ROOM_BATCHES = 100
-SEGMENTS = 3  # that must have been written since
+SEGMENTS = 4  # that must have been written since
 SETTLE_SECONDS = 1.5  # then the client goes on: a drive may be slow, and what holds the memory can't all move
 SETTLES_PER_GAP = 8
 PATIENCE = 120.0
