@@ -104,6 +104,7 @@ CHOSEN = """\
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 int change_chosen;
 unsigned char change_seen[65536] __attribute__((aligned(4096)));
@@ -114,8 +115,12 @@ __attribute__((constructor(101))) static void change_choose(void)
 
 	if (number)
 		change_chosen = atoi(number);
-	if (seen)
-		mmap(change_seen, sizeof(change_seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, open(seen, O_RDWR | O_CLOEXEC), 0);
+	if (seen) {
+		int fd = open(seen, O_RDWR | O_CLOEXEC);
+
+		mmap(change_seen, sizeof(change_seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+		close(fd); /* the daemon may look for sockets where it would be */
+	}
 }
 """
 DECLARED = "extern int change_chosen; extern unsigned char change_seen[]; "  # on a line of the source, which keep their numbers

@@ -44,10 +44,10 @@ ABOVE = {"base": ("base", "classifier", "flashindex", "segments", "server/store"
          "server/store": ("server/store",), "server": ("server/auth", "server/count", "server/metrics", "server/net", "server/proto"),
          "conf": ("conf", "classifier")}
 # Tests of the daemon, by the longest name that the folder begins with.
-PROTOCOL = {"server/proto": "core text binary meta_place limits large udp", "server/net": "listen tls udp limits slow_clients process stream core",
-            "server/admin": "stats dump watch reload options admin latency hotkeys slow contents", "server/auth": "auth",
+PROTOCOL = {"server/proto": "core text binary meta_place limits large udp auth", "server/net": "listen tls udp limits process stream core watch",
+            "server/admin": "stats dump watch reload options admin latency hotkeys slow contents model", "server/auth": "auth",
             "server/count": "hotkeys slow contents latency", "server/metrics": "metrics metrics_access", "conf": "options check_config reload",
-            "server": "process service stop check_config seccomp options"}
+            "server": "process service stop check_config seccomp options stats drive model"}
 ENGINE = ("base", "classifier", "flashindex", "segments", "server/store")
 CPU_TIMES, CPU_MORE = 4, 4  # of the CPU time that a test takes without a change, and seconds
 LOOK_SECONDS = 1  # between two looks at a test's threads

@@ -89,6 +89,15 @@ def test_exit_code_is_that_of_a_start(options):
     assert checked(*options, check=False)[0] == code
 
 
+@pytest.mark.parametrize("model, code", [("/nonexistent", 71), ("/dev/null", 64)])
+def test_exit_code_of_a_model_is_that_of_a_start(model, code, open_folder):
+    """What is no model is the operator's mistake; what isn't there may come."""
+    options = ["-l", "127.0.0.1", "-p", free_port(), "--flash-path", open_folder / "flash", "--flash-size", "64m", "--model", model]
+    for check in True, False:
+        found, lines = checked(*options, check=check)
+        assert found == code and any(line.startswith(f"--model: {model}: ") for line in lines)
+
+
 def test_a_state_directory_that_can_not_be_written(open_folder):
     """A warning, as the start goes on without it."""
     for folder, why in (open_folder / "none", "No such file or directory"), ("/proc", "Permission denied"):

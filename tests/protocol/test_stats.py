@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The reports behind stats, with memcached's names and meanings."""
+import mmap
 import re
 
 import pytest
@@ -47,6 +48,12 @@ def test_values_are_numbers(client):
     assert "." in rows["rusage_user"]
 
 
+def test_power_of_the_hash_table(client):
+    """hash_power_level is the binary logarithm of what there is room for in hash_bytes, of which a part is for other things."""
+    rows = client.stats()
+    assert 2 ** int(rows["hash_power_level"]) <= int(rows["hash_bytes"]) // 8 < 2 ** (int(rows["hash_power_level"]) + 2)
+
+
 def test_version_is_memcacheds(client):
     """Clients parse it; ours is in a report of ours."""
     assert re.fullmatch(r"\d+\.\d+\.\d+", client.stats(b"flash")["flashield_version"])
@@ -64,6 +71,17 @@ def test_settings(client, dram_daemon):
 def test_flash_report_is_complete(placed):
     """The names are there with flash and without."""
     assert not set(FLASH_NAMES) - set(placed.client.stats(b"flash"))
+
+
+def test_read_unit(start, flash_options):
+    """Reads begin and end at the drive's blocks, or at pages where the operator wants that."""
+    units = []
+    for unit in "block", "page":
+        daemon = start(*flash_options, "--flash-read-unit", unit)
+        with daemon.client() as client:
+            units.append(client.count("flash_read_unit"))
+        daemon.stop()
+    assert units[1] == mmap.PAGESIZE and units[0] in (512, 4096)
 
 
 def test_classifier_report(placed):

@@ -233,10 +233,15 @@ def test_evictions(start):
 
 def test_connevents(start):
     """Connections that come and go."""
-    daemon = start()
+    daemon, ports = start(), set()
+
+    def come_and_go():
+        with daemon.client() as client:
+            ports.add(client.socket.getsockname()[1])
+
     with watch(daemon, b"connevents") as watcher:
-        seen = emitted(daemon, watcher, "conn_new", lambda: daemon.client().close())
-        assert seen["rip"] == "127.0.0.1" and seen["transport"] == "tcp" and int(seen["cfd"]) > 0
+        seen = emitted(daemon, watcher, "conn_new", come_and_go)
+        assert seen["rip"] == "127.0.0.1" and int(seen["rport"]) in ports and seen["transport"] == "tcp" and int(seen["cfd"]) > 0
         emitted(daemon, watcher, "conn_close", lambda: daemon.client().close())
 
 
