@@ -759,6 +759,10 @@ mutant("never-frozen", "A read-modify-write reads again for ever where its slots
         "\tif (++lookup->rounds == LOOKUP_ROUNDS_MAX) {",
         "\tif (++lookup->rounds == UINT32_MAX) {"))
 
+mutant("flush-leaves-slot", "A set under -M leaves the slot of what was flushed since it was read.",
+       "asan server/store/request/test_lookup_end",
+       ("server/store/request/lookup_end.c", "\t\tif (truth && has_own) {", "\t\tif (truth && has_own && current.record) {"))
+
 mutant("promotes-over-newer", "A slow get promotes a value that was overwritten meanwhile.",
        "asan server/store/request/test_promote",
        ("server/store/request/promote.c",
@@ -917,6 +921,10 @@ mutant("journal-file-may-be-deleted", "The journal goes on in a file that was de
 mutant("journal-goes-on-after-a-kill", "Losses that a killed process didn't write down are missing.",
        "asan server/store/state/test_losses_start",
        ("server/store/state/losses_start.c", "(!is_last(store) || info.found != SEG_FOUND_CLEAN)", "!is_last(store)"))
+
+mutant("crash-lets-live-longer", "With each rebuild an object lives for a part of a second longer.",
+       "asan server/store/state/test_losses_start",
+       ("server/store/state/losses_start.c", "#define FRACTIONS_S 2", "#define FRACTIONS_S 1"))
 
 mutant("answers-before-the-journal", "An answer doesn't wait for the loss of its key's slot.",
        "asan server/store/request/test_park",
