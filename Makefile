@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Flashield's build. "make help" lists the targets.
 #
-#   VARIANT=release|debug|asan|tsan   which flags (objects in build/obj/VARIANT); coverage; sched; fuzz with CC=clang
+#   VARIANT=release|debug|asan|tsan   which flags (release; unit tests debug), objects in build/obj/VARIANT;
+#                                     coverage; sched; fuzz with CC=clang
 #   CC=clang                          another compiler (kept apart from gcc's objects); CXX follows it
 #   EMULATOR=qemu-aarch64-static      runs what CC=aarch64-linux-gnu-gcc has built, on a machine of another kind
 #   WERROR=1                          warnings are errors
@@ -10,7 +11,7 @@
 #
 # A new source file needs no line here: each folder's *.c belong to the product named below.
 
-VARIANT ?= release
+VARIANT ?= $(if $(filter unit unit-build,$(MAKECMDGOALS)),debug,release)
 BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
