@@ -282,7 +282,7 @@ static int bind_unix(struct net *net, char reason[256])
 	const struct conf *conf = net->server->conf;
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	const struct reception reception = reception_of(net, CONF_LISTEN_TLS_OFF, conf->binding_protocol);
-	struct stat old;
+	struct stat file = { 0 };
 	char holder[HOLDER_BYTES];
 	mode_t mask;
 	bool ok;
@@ -295,14 +295,16 @@ static int bind_unix(struct net *net, char reason[256])
 			 holder);
 		return FS_ESYS;
 	}
-	if (lstat(conf->unix_socket, &old) == 0 && S_ISSOCK(old.st_mode))
+	if (lstat(conf->unix_socket, &file) == 0 && S_ISSOCK(file.st_mode))
 		unlink(conf->unix_socket);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	mask = umask((mode_t)~conf->unix_mask & 0777);
 	ok = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
 	if (ok) {
 		net->unix_path = realpath(conf->unix_socket, NULL); /* -d goes to another directory */
-		ok = give_to_user(conf);
+		ok = lstat(conf->unix_socket, &file) == 0 && give_to_user(conf);
+		net->unix_device = file.st_dev;
+		net->unix_inode = file.st_ino;
 	}
 	if (!ok)
 		snprintf(reason, 256, "failed to listen on UNIX socket: %s: %m", conf->unix_socket);

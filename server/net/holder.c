@@ -24,6 +24,7 @@
 #include "base/clock.h"
 
 #define LISTENING 0x0a /* a TCP socket's state in the kernel's tables */
+#define UNCONNECTED 1 /* a UNIX socket's state there, whether it listens or not */
 #define ANSWER_MS 1000 /* for each of two questions */
 
 /* The facts about the process; an empty text stands for an unknown one. */
@@ -105,6 +106,27 @@ static bool find_socket(bool tcp, const struct sockaddr *address, struct entry *
 		return false;
 	memset(words, 0xff, sizeof(words)); /* for sockets of both families: of these only "any" collides */
 	return find_entry(tcp ? "/proc/self/net/tcp6" : "/proc/self/net/udp6", tcp, words, port, out);
+}
+
+/* Finds the socket that a process has bound to this path: "ADDRESS: REFERENCES PROTOCOL FLAGS TYPE STATE
+   INODE PATH". */
+static bool find_unix(const char *wanted, uint64_t *inode)
+{
+	FILE *file = fopen("/proc/self/net/unix", "re");
+	bool found = false;
+	char line[512];
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		unsigned type, state;
+		int path = 0;
+
+		line[strcspn(line, "\n")] = 0;
+		found = sscanf(line, "%*x: %*x %*x %*x %x %x %" SCNu64 " %n", &type, &state, inode, &path) == 3 &&
+			path > 0 && type == SOCK_STREAM && state == UNCONNECTED && strcmp(line + path, wanted) == 0;
+	}
+	if (file)
+		fclose(file);
+	return found;
 }
 
 /* ---- the process ------------------------------------------------------------------------------ */
@@ -338,14 +360,20 @@ bool holder_of_unix(const struct sockaddr_un *address, char *out, size_t size)
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 	char pid[17];
-	/* EAGAIN: somebody listens, and has not accepted as many as may wait. */
+	uint64_t inode;
+	/* EAGAIN: somebody listens, and has not accepted as many as may wait. ECONNREFUSED: he may be on his way to listen. */
 	bool connected = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0,
-	     held = connected || (fd >= 0 && errno == EAGAIN);
+	     listens = connected || (fd >= 0 && errno == EAGAIN),
+	     bound = !listens && fd >= 0 && errno == ECONNREFUSED && find_unix(address->sun_path, &inode);
 
+	if (bound)
+		find_process(&holder, inode);
 	if (connected && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid > 0) {
 		holder.uid = peer.uid;
 		snprintf(pid, sizeof(pid), "%ld", (long)peer.pid);
 		name_process(&holder, pid);
+	}
+	if (holder.pid > 0) {
 		find_holder_user(&holder);
 		describe_holder(&holder, out, size);
 	} else {
@@ -353,7 +381,7 @@ bool holder_of_unix(const struct sockaddr_un *address, char *out, size_t size)
 	}
 	if (fd >= 0)
 		close(fd);
-	return held;
+	return listens || bound;
 }
 
 bool net_find_holder(const char *address, char *out, size_t size)

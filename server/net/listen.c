@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -235,6 +236,14 @@ void listen_shut(struct net *net)
 
 void listen_close(struct net *net)
 {
+	struct stat found;
+
+	/* The file goes before its socket, so that a successor never takes it for one that was left behind. */
+	if (net->unix_path && lstat(net->unix_path, &found) == 0 && found.st_dev == net->unix_device &&
+	    found.st_ino == net->unix_inode)
+		unlink(net->unix_path);
+	free(net->unix_path);
+	net->unix_path = NULL;
 	while (net->listeners) {
 		struct listener *listener = net->listeners;
 
@@ -242,10 +251,6 @@ void listen_close(struct net *net)
 		close(listener->fd);
 		mem_free(listener);
 	}
-	if (net->unix_path)
-		unlink(net->unix_path);
-	free(net->unix_path);
-	net->unix_path = NULL;
 }
 
 /* The sockets were bound long before, so that a port in use is the first error of a start. They listen only now:

@@ -242,7 +242,9 @@ struct net {
 	_Atomic unsigned worker_count; /* of these that are made; raised by the main thread when one is */
 	unsigned next_worker;
 	int tcp_port;
-	char *unix_path; /* to be removed */
+	char *unix_path; /* to be removed, if it is still this file: */
+	dev_t unix_device;
+	ino_t unix_inode;
 	bool accepting;
 	atomic_bool accepting_shown; /* the same for net_get_status */
 	uint64_t stopped_us; /* when accepting stopped */
@@ -467,7 +469,7 @@ FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
 FS_MUST_CHECK bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
 
 struct sockaddr_un;
-/* Does somebody listen on this UNIX socket? Then out has the process, as above; it is "another process" if that can't be
+/* Does somebody listen on this UNIX socket, or hold it and will listen? Then out has the process, as above; it is "another process" if that can't be
    seen. Main thread, at the start; connects, and closes at once. */
 FS_MUST_CHECK bool holder_of_unix(const struct sockaddr_un *address, char *out, size_t size);
 

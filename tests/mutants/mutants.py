@@ -1263,6 +1263,14 @@ mutant("loan-untold", "A borrower isn't told that its connection ended before th
        "asan server/net/test_loan",
        ("server/net/loan.c", "\tloan->take(loan->context, NULL);\n\tfree_loan(loan);", "\tfree_loan(loan);"))
 
+mutant("unix-socket-taken", "The UNIX socket of a daemon that doesn't listen yet is taken for one left behind.",
+       "debug protocol test_listen.py::test_unix_socket_of_a_daemon_that_does_not_listen_yet",
+       ("server/net/holder.c", "\treturn listens || bound;\n", "\treturn listens;\n"))
+
+mutant("unix-file-of-another", "A daemon that ends removes the UNIX socket that another one has made meanwhile.",
+       "debug protocol test_listen.py::test_unix_socket_of_the_next_daemon_stays",
+       ("server/net/listen.c", " &&\n\t    found.st_ino == net->unix_inode)", ")"))
+
 # ---- base/metrics --------------------------------------------------------------------------------
 
 mutant("counter-reset-forgotten", "A counter goes on from before a reset.",

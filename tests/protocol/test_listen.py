@@ -147,6 +147,31 @@ def test_unix_socket_that_is_served(open_folder):
         until(lambda: connects(path), "an answer")
 
 
+def test_unix_socket_of_a_daemon_that_does_not_listen_yet(open_folder):
+    """A start with a large flash takes a while. A second daemon leaves its socket alone."""
+    path = open_folder / "socket"
+    with socket.socket(socket.AF_UNIX) as starting:
+        starting.bind(str(path))
+        done = run("-s", str(path))
+        assert done.returncode == 71
+        assert f"{path}: Address already in use: it is held by process {os.getpid()} (" in done.stderr
+        starting.listen()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+
+
+def test_unix_socket_of_the_next_daemon_stays(open_folder):
+    """Who ends takes no socket away that leads to another by now."""
+    path = open_folder / "socket"
+    with Daemon(["-s", str(path)], listen=False) as first:
+        until(lambda: connects(path), "an answer")
+        path.unlink()
+        with Daemon(["-s", str(path)], listen=False):
+            until(lambda: connects(path), "the second's answer")
+            assert first.stop() == 0
+            assert connects(path)
+
+
 @pytest.mark.parametrize("make", [lambda path: path / "no-folder" / "socket", lambda path: path / "file"])
 def test_unix_socket_that_cannot_be(open_folder, make):
     """In a folder that isn't there, or in place of a file: 71, and the file stays."""
