@@ -361,7 +361,7 @@ bool holder_of_unix(const struct sockaddr_un *address, char *out, size_t size)
 	socklen_t length = sizeof(peer);
 	char pid[17];
 	uint64_t inode;
-	/* EAGAIN: somebody listens, and has not accepted as many as may wait. ECONNREFUSED: he may be on his way to listen. */
+	/* EAGAIN: somebody listens, and has not accepted as many as may wait. ECONNREFUSED: its holder may not listen yet. */
 	bool connected = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0,
 	     listens = connected || (fd >= 0 && errno == EAGAIN),
 	     bound = !listens && fd >= 0 && errno == ECONNREFUSED && find_unix(address->sun_path, &inode);

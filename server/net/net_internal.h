@@ -242,7 +242,7 @@ struct net {
 	_Atomic unsigned worker_count; /* of these that are made; raised by the main thread when one is */
 	unsigned next_worker;
 	int tcp_port;
-	char *unix_path; /* to be removed, if it is still this file: */
+	char *unix_path; /* removed at the end, if it is still this file: */
 	dev_t unix_device;
 	ino_t unix_inode;
 	bool accepting;
@@ -469,8 +469,8 @@ FS_MUST_CHECK int inherited_open(struct net *net, char reason[256]);
 FS_MUST_CHECK bool holder_find(int type, const struct sockaddr *address, char *out, size_t size);
 
 struct sockaddr_un;
-/* Does somebody listen on this UNIX socket, or hold it and will listen? Then out has the process, as above; it is "another process" if that can't be
-   seen. Main thread, at the start; connects, and closes at once. */
+/* Does a process hold this UNIX socket, whether it listens yet or not? Then out has the process, as above; it is
+   "another process" if that can't be seen. Main thread, at the start; connects, and closes at once. */
 FS_MUST_CHECK bool holder_of_unix(const struct sockaddr_un *address, char *out, size_t size);
 
 /* Binds the sockets; nothing is accepted yet. FS_OK, or bind_all's codes with the reason. */
