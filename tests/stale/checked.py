@@ -417,10 +417,11 @@ class Run:
         return True
 
     def forget_all(self):
-        """The next start is that of a new flash."""
+        """The next start is that of a new flash. Only the note of CAS ids stays: without it a client could replace a value by
+        the id of an old one."""
         for folder in [self.folder] + ([self.region] if self.region else []):
             for name in os.listdir(folder.name):
-                if name != "log":
+                if name != "log" and not name.endswith(".ids"):
                     os.unlink(os.path.join(folder.name, name))
 
     def die_at(self, number):
