@@ -395,11 +395,11 @@ unit_helper_folders = $(1) $(foreach folder,$(call folders_up,$(1)),$(if $(finds
 unit_helpers = $(patsubst %.c,$(O)/%.o,$(filter-out $(unit_srcs),$(foreach folder,$(sort $(call unit_helper_folders,$(1))),\
 	$(wildcard tests/unit/$(folder)/*.c))))
 
-# Each says at its end whether it has started threads.
+# Each says at its end which of its tests have started threads.
 comma := ,
 $(unit_tests): $(T)/%: $(O)/tests/unit/%.o $(O)/tests/unit/threads.o $$(call unit_helpers,$$(call unit_folder,$$*)) \
 		$$(call unit_libs,$$(call unit_folder,$$*))
-	$(call show,LD,$@)$(call link,-Wl$(comma)--wrap=pthread_create -lcmocka $(tool_libs) $(tool_libs_$(notdir $(call unit_folder,$*))) $(server_libs) $(engine_libs))
+	$(call show,LD,$@)$(call link,-Wl$(comma)--wrap=pthread_create$(comma)--wrap=_cmocka_run_group_tests -lcmocka $(tool_libs) $(tool_libs_$(notdir $(call unit_folder,$*))) $(server_libs) $(engine_libs))
 
 # A fuzz target is a fuzzer with VARIANT=fuzz, else a program that runs what is in files.
 fuzz_libs = $(if $(filter inspect,$(1)),$(O)/tests/unit/tools/inspect/image.o $(below_tools/inspect),\

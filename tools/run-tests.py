@@ -16,7 +16,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(TOP, "tools"))
 
-from testrun import builds, machine, process, steps, tally  # noqa: E402 (it needs the path above)
+from testrun import builds, machine, process, reports, steps, tally  # noqa: E402 (it needs the path above)
 
 # With less than this left of the whole, it is told at each step.
 SHORT_OF_TIME_SECONDS = 1200
@@ -81,6 +81,7 @@ def main():
         sys.exit(f"run-tests: {unknown} is not one of {' '.join([*steps.SETS, *steps.NAMES])}")
     os.chdir(TOP)
     whole = tally.Whole()
+    reports.returned_frames = words == ["all"]
     sets = steps.chosen(words)
     builds.wanted([need for lanes in sets for lane in lanes for step in lane for need in step.needs])
     for lanes in sets:

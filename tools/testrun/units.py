@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 
+from testrun import reports
 from testrun.builds import built
 from testrun.process import CPUS, PYTHON, counted, run
 from testrun.tally import failed, passed, say, skipped
@@ -26,15 +27,9 @@ SLOW_SECONDS = 20
 ARITHMETIC = ["flashindex/test_load", "server/store/cleaner/test_tables", "server/store/test_keep_all"]
 POWER = "build/release/tests/server/store/test_power"
 
-OPTIONS = {
-    "CMOCKA_MESSAGE_OUTPUT": "TAP",
-    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
-    "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": "second_deadlock_stack=1",
-}
-
-# What a program says at its end (tests/unit/threads.c), and those that may: TSan has nothing to find in the others.
-STARTS_THREADS = "# it starts threads"
+# What a program says at its end of each test that did (tests/unit/threads.c), and those that may: TSan has nothing to find in the others.
+STARTS_THREADS = "# it starts threads: "
+ALL_TESTS = "*"
 THREADED = "tests/unit/threaded.txt"
 
 TAP = re.compile(r"^(not )?ok \d+(?: - (.*?))?(?:\s*# (SKIP)\s*(.*))?$")
@@ -42,9 +37,10 @@ TAP_PLAN = re.compile(r"^1\.\.(\d+)")
 
 
 def threaded():
-    """The names of the programs that start threads."""
+    """By program, the names of its tests that start threads."""
     with open(THREADED, encoding="utf-8") as file:
-        return [line.strip() for line in file if not line.startswith("#")]
+        lines = [line.strip().partition(" ") for line in file if not line.startswith("#")]
+    return {program: tests.split(", ") for program, _, tests in lines}
 
 
 def name_of(program):
@@ -59,8 +55,8 @@ def programs_of(variant):
     if variant != "release":
         listed = [program for program in listed if name_of(program) not in ARITHMETIC]
     if variant == "tsan":
-        names = set(threaded())
-        for name in sorted(names - {name_of(program) for program in listed}):
+        names = threaded()
+        for name in sorted(set(names) - {name_of(program) for program in listed}):
             failed(f"{THREADED} names a test that isn't there: {name}")
         listed = [program for program in listed if name_of(program) in names]
     return sorted(listed, key=lambda program: (not program.endswith(tuple(UNIT_FIRST)), program))
@@ -77,7 +73,7 @@ def without_aslr():
 
 def run_program(program, prefix, cpu, *arguments, env=None):
     before = time.monotonic()
-    result = run(prefix + [program, *arguments], PROGRAM_SECONDS, dict(OPTIONS, **(env or {})), cpu)
+    result = run(prefix + [program, *arguments], PROGRAM_SECONDS, dict(reports.options(), CMOCKA_MESSAGE_OUTPUT="TAP", **(env or {})), cpu)
     took = time.monotonic() - before
     if took > SLOW_SECONDS:
         say(f"   {program} took {took:.0f} s")
@@ -115,6 +111,18 @@ def count(name, code, output):
         say(f"   what {name} printed:\n" + "\n".join("  " + line for line in output.splitlines()[-60:]))
 
 
+def compare_with_list(name, tests, output):
+    """tests: those of the program that may start threads."""
+    if ALL_TESTS in tests:
+        return
+    started = {line[len(STARTS_THREADS):] for line in output.splitlines() if line.startswith(STARTS_THREADS)}
+    for test in sorted(started - set(tests)):
+        failed(f"{name} {test} starts threads: {THREADED} lacks it")
+    for test in tests:
+        if f" - {test}\n" not in output:
+            failed(f"{THREADED} names a test that isn't there: {name} {test}")
+
+
 def unit(variant, names=None):
     """Runs the unit tests of a variant; names: those alone."""
     if not built(variant):
@@ -125,12 +133,16 @@ def unit(variant, names=None):
         failed(f"{program}: not built")
     say(f"-- {len(present)} unit test programs ({variant})")
     prefix, cpu, known = without_aslr() if variant == "tsan" else [], counted(), threaded()
+
+    def run_tests(program):
+        tests = known[name_of(program)] if variant == "tsan" else [ALL_TESTS]
+        return run_program(program, prefix, cpu, env={} if ALL_TESTS in tests else {"UNIT_TESTS": ",".join(tests)})
+
     # The sanitizers' own threads and memory leave no room for more than the machine has.
     with concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
-        for program, (code, output) in zip(present, pool.map(lambda p: run_program(p, prefix, cpu), present)):
+        for program, (code, output) in zip(present, pool.map(run_tests, present)):
             count(f"{name_of(program)} ({variant})", code, output)
-            if STARTS_THREADS in output.splitlines() and name_of(program) not in known:
-                failed(f"{name_of(program)} starts threads: {THREADED} lacks it")
+            compare_with_list(name_of(program), known.get(name_of(program), []), output)
 
 
 def power():
