@@ -58,14 +58,16 @@ int drive_listen(void)
 		       : FS_ESYS;
 }
 
+/* words: NULL for all objects. */
 static void do_place(char *words, char answer[80])
 {
 	unsigned count = 0, moved;
 	char *rest = NULL;
 
-	for (char *key = strtok_r(words, " ", &rest); key && count < KEYS_MOST; key = strtok_r(NULL, " ", &rest))
+	for (char *key = words ? strtok_r(words, " ", &rest) : NULL; key && count < KEYS_MOST;
+	     key = strtok_r(NULL, " ", &rest))
 		drive.keys[count++] = (struct store_place_key){ .key = key, .length = strlen(key) };
-	moved = store_place(drive.store, drive.keys, count, &drive.stops);
+	moved = store_place(drive.store, words ? drive.keys : NULL, count, &drive.stops);
 	snprintf(answer, 80, "PLACED %u\n", moved);
 }
 
@@ -91,7 +93,7 @@ static void do_line(char *line, char answer[80])
 	const char *command = strsep(&words, " ");
 
 	snprintf(answer, 80, "ERROR\n");
-	if (strcmp(command, "place") == 0 && words) {
+	if (strcmp(command, "place") == 0) {
 		do_place(words, answer);
 	} else if (strcmp(command, "rest") == 0) {
 		store_rest(drive.store, &drive.stops);

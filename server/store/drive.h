@@ -22,7 +22,8 @@ struct store_place_key {
 
 #ifdef FS_FAULTS
 /* Puts the objects of these keys on flash, in segments that the cleaner writes now for them alone, whatever the admission
-   rule says of them. Returns how many were moved; a key whose object isn't in DRAM counts as none. */
+   rule says of them. keys NULL: all objects that lie in DRAM alone and that a record can hold. Returns how many were moved;
+   a key whose object isn't in DRAM counts as none. */
 unsigned store_place(struct store *store, const struct store_place_key *keys, unsigned count,
 		     const _Atomic bool *cancelled);
 /* Returns when keeper and cleaner have come round and found nothing to do at once. */

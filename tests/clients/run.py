@@ -3,10 +3,12 @@
 """Runs other people's clients against the daemon: run.py [--place dram|flash|full|plain]... [--beside debian|newest] [--jobs N] [--wrong N] [SUITE]...
 
 A line per suite and place: "PASS name (place): passed N failed M", "FAIL ..." followed by the end of its output, or
-"skip name: why". The first run counts. "LATE ..." is a suite in which nothing but waits ran out, or that read too little from flash in
-its time; the next line is the command that runs it alone. --wrong N changes one result in N, which must be told. Place "plain" is Debian's memcached, for a look at the suite itself. --beside runs each suite with a
-memcached too: Debian's (MEMCACHED_BIN), or the newest (tests/upstream). Ours answers as that version does, and its counts must be
-that one's, or better; in the place "full" those of a memcached that has been filled as ours. FLASHIELD_BIN names the daemon. What is downloaded is kept in build/clients (CLIENTS_CACHE). Exit code 1 when anything failed.
+"skip name: why". The first run counts. "LATE ..." is a suite in which nothing but waits ran out; the next line is the command that
+runs it alone. --wrong N changes one result in N, which must be told. Place "plain" is Debian's memcached, for a look at the suite
+itself. --beside runs each suite with a memcached too: Debian's (MEMCACHED_BIN), or the newest (tests/upstream). Ours answers as
+that version does, and its counts must be that one's, or better; in the place "full" those of a memcached that has been filled as
+ours. FLASHIELD_BIN names the daemon, FLASHIELD_FAULTS_BIN that of the place "flash". What is downloaded is kept in build/clients
+(CLIENTS_CACHE). Exit code 1 when anything failed.
 """
 import argparse
 import concurrent.futures
@@ -126,7 +128,7 @@ def once(suite, place):
             passed, failed = Results.of(name, *suite.count(output, folder))
             late = is_late(code, output, folder)
             from_flash = 0
-            if place == "flash" and suite.least_from_flash:
+            if place == "flash":
                 from_flash = sum(server.flash_hits() for server in running)
             ends = [end for end in [server.stop() for server in running] if end]
     except OSError as error:
@@ -136,10 +138,11 @@ def once(suite, place):
         failed = max(failed, 1)
         output += f"\nexit code {code}\n"
     faults = len(ends)
-    late = late and not ends or not failed and not ends
-    if from_flash < suite.least_from_flash and place == "flash":
+    late = late and not ends
+    if place == "flash" and not from_flash:
+        late = False
         faults += 1
-        output += f"\n{from_flash} hits on flash, expected at least {suite.least_from_flash}\n"
+        output += "\nno hit on flash\n"
     for end in ends:
         output += "\n" + end
     more = f", {from_flash} hits on flash" if from_flash else ""

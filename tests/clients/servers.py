@@ -4,8 +4,8 @@
     plain       Debian's memcached: what a suite is written against, and must pass in full
     plain-full  memcached with -m 8, filled as ours in the place "full": what the counts there are compared with
     dram        ours, all objects in DRAM
-    flash       ours with little memory, behind place.py, which moves the client's objects to flash. The memory is enough for
-                the index of a full flash too: with -M nothing else makes room. A read may take as long as a busy drive needs.
+    flash       ours with fault points and little memory, behind place.py, which has the client's objects moved to flash. The memory is
+                enough for the index of a full flash too: with -M nothing else makes room. A read may take as long as a busy drive needs.
                 Nothing is lost: a set clears the slot of another key only where a filter is wrong, and these have 16 bits.
     full        ours in DRAM with -m 8, of which others' objects have filled all before: what a suite stores makes it evict
 """
@@ -47,6 +47,8 @@ class Beside:
 def program_of(place):
     if place not in MEMCACHED:
         return os.environ.get("MEMCACHED_BIN", "/usr/bin/memcached")
+    if place == "flash":
+        return os.environ.get("FLASHIELD_FAULTS_BIN", str(ROOT / "build" / "debug" / "flashield"))
     return os.environ.get("FLASHIELD_BIN", str(ROOT / "build" / "flashield"))
 
 
@@ -105,14 +107,14 @@ class Server:
         command = [program_of(self.place), *PLACES[self.place], "-l", "127.0.0.1", "-p", str(self.port)]
         if self.place == "flash":
             command += ["--flash-path", os.path.join(self.folder.name, "flash")]
+            drive = self.env["FLASHIELD_DRIVE"] = os.path.join(self.folder.name, "drive")
         if os.geteuid() == 0:
             command += ["-u", "nobody"]
         try:
             self.start(command + self.options + Beside.options(self.place), self.port)
             if self.place == "flash":
                 self.port = free_port()
-                self.start([sys.executable, str(HERE / "place.py"), str(self.port), str(self.daemon_port)] +
-                           (["--tls"] if self.tls else []), self.port)
+                self.start([sys.executable, str(HERE / "place.py"), str(self.port), str(self.daemon_port), drive], self.port)
             if self.place.endswith("full"):
                 self.fill()
         except OSError:

@@ -35,5 +35,4 @@ class Suite:
     setup: Callable = lambda folder, place: Setup()
     places: tuple = ("dram", "flash", "full")
     seconds: int = 600  # a bound for what hangs: most take 10, on a busy machine ten times that
-    least_from_flash: int = 1  # hits, or nothing has been shown
     not_plain: str = ""  # why Debian's memcached can't pass it

@@ -11,7 +11,7 @@ import upstream
 from suite import Setup, Suite
 
 HERE = servers.HERE
-# place.py has no password; and which of three servers has a key says nothing of where it lies there.
+# With a password nobody else can ask how many hits were on flash; and which of three servers has a key says nothing of where it lies there.
 ONLY_DRAM = ("dram",)
 
 
@@ -50,8 +50,8 @@ def as_release(version):
 
 # memccapable wants an error for words too many behind a delete, which memcached ignores since 1.6.40. It sets, counts and reads at once: of what it sets, little moves meanwhile.
 LIBMEMCACHED = [
-    Suite("memccapable ascii", capable("-a"), counting.memccapable, [fetch.memccapable], setup=as_release("1.6.39"), least_from_flash=0),
-    Suite("memccapable binary", capable("-b"), counting.memccapable, [fetch.memccapable], least_from_flash=0),
+    Suite("memccapable ascii", capable("-a"), counting.memccapable, [fetch.memccapable], setup=as_release("1.6.39")),
+    Suite("memccapable binary", capable("-b"), counting.memccapable, [fetch.memccapable]),
     Suite("libmemcached tools text", script("python/libmemcached_tools.py"), needs=[fetch.memccapable]),
     Suite("libmemcached tools binary", script("python/libmemcached_tools.py", "--binary"), needs=[fetch.memccapable]),
 ]
@@ -99,7 +99,7 @@ OTHERS = [
 AGENTS = [
     # Debian's takes the OK before a dump, which memcached has since 1.6.43, for one of the keys of its limit.
     Suite("memcached-tool", script("python/memcached_tool.py"), needs=[fetch.memcached_tool, fetch.pymemcache], setup=as_release("1.6.42")),
-    Suite("exporters", script("python/exporters.py"), needs=[fetch.pymemcache], least_from_flash=0),
+    Suite("exporters", script("python/exporters.py"), needs=[fetch.pymemcache]),
 ]
 
 APPLICATIONS = [
@@ -108,17 +108,15 @@ APPLICATIONS = [
     Suite("PHP sessions binary", script("python/php_sessions.py", "--binary"), needs=[fetch.php]),
 ]
 
-# Toolchains and registries that a plain Debian lacks: skipped with a line where they aren't. Some read but a few objects:
-# none of them may lie on flash by then.
+# Toolchains and registries that a plain Debian lacks: skipped with a line where they aren't.
 ELSEWHERE = [
     Suite("pymemcache's own", upstream.pymemcache, counting.junit, [fetch.pypi]),
     Suite("pylibmc's own", upstream.pylibmc, counting.junit, [fetch.pylibmc, fetch.pypi]),
-    Suite("python-memcached's own", upstream.python_memcached, counting.junit, [fetch.pypi],
-          least_from_flash=0),
+    Suite("python-memcached's own", upstream.python_memcached, counting.junit, [fetch.pypi]),
     Suite("python-binary-memcached's own", upstream.python_binary_memcached, counting.junit, [fetch.bmemcached, fetch.pypi]),
     # It lets objects expire within two seconds and touches them meanwhile: place.py holds requests up for as long.
-    Suite("gomemcache's own", upstream.gomemcache, counting.go, [fetch.go], places=ONLY_DRAM, least_from_flash=0),
-    Suite("node memcached's own", upstream.node_memcached, counting.tap, [fetch.node], servers=3, least_from_flash=0),
+    Suite("gomemcache's own", upstream.gomemcache, counting.go, [fetch.go], places=ONLY_DRAM),
+    Suite("node memcached's own", upstream.node_memcached, counting.tap, [fetch.node], servers=3),
     Suite("memjs", upstream.memjs, needs=[fetch.node]),
     Suite("memjs SASL", upstream.memjs, needs=[fetch.node, fetch.sasl], setup=credentials.sasl, places=ONLY_DRAM),
     Suite("spymemcached text", upstream.java("UseSpymemcached"), needs=[fetch.java]),

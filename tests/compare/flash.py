@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sessions with ours in DRAM and with ours whose objects are pushed to flash between the steps: the same bytes must come
+"""Sessions with ours in DRAM and with ours whose objects are put on flash between the steps: the same bytes must come
 back, wherever an object lies."""
-import pathlib
 import random
 import re
-import sys
 
 import seconds
 import talk
@@ -12,9 +10,6 @@ from helpers import Daemon, as_memcached
 from pair import Difference, Found, is_late
 from parts import LOOK, LOOK_SHORT
 from session import Keys, Session
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
-from place import Filler  # (sets other objects until the cleaner has written those before them to flash)
 
 # Nothing is lost here. -M evicts nothing and reclaims nothing; a read may take as long as a busy drive needs; and a set clears the slot of
 # another key only where a filter is wrong: with filters of 16 bits "innocent_drops" stays near 0.
@@ -27,7 +22,7 @@ READ = re.compile(rb" h[01]| fetch=\w+")
 
 
 def apart(session):
-    """[(step, push before it?)]. The last looks at the keys are steps of their own."""
+    """[(step, place before it?, is it a look?)]. The last looks at the keys are steps of their own."""
     steps = list(session.steps)
     for look in (LOOK, LOOK_SHORT):
         if steps[-1].endswith(look) and steps[-1] != look:
@@ -46,8 +41,8 @@ def suitable(session):
 class Run:
     """The sessions on both daemons, step by step, and the ids that each has seen."""
 
-    def __init__(self, daemons, sessions, push):
-        self.daemons, self.sessions, self.push = daemons, sessions, push
+    def __init__(self, daemons, sessions):
+        self.daemons, self.sessions = daemons, sessions
         self.keys = [Keys() for _ in sessions]
         self.steps = [apart(session) for session in sessions]
         self.cas = [[0, 0] for _ in sessions]
@@ -57,7 +52,7 @@ class Run:
     def step(self, number):
         running = [i for i, steps in enumerate(self.steps) if number < len(steps)]
         if any(self.steps[i][number][1] for i in running):
-            self.push()
+            self.daemons[1].place_all()
         made = [Session("", self.steps[i][number][0]) for i in running]
 
         def settled(at, outcomes):
@@ -92,10 +87,9 @@ def compare(groups, seed, count, folder, policy, **more):
     sessions = random.Random(seed).sample(candidates, min(count, len(candidates)))
     like, found = as_memcached(), Found()
     with Daemon(["-m", "64", *like], **more) as dram, \
-            Daemon([*OPTIONS, *policy, *like, "--flash-path", str(folder / "flash")], **more) as flash:
-        filler = Filler(flash.port, False)
+            Daemon([*OPTIONS, *policy, *like, "--flash-path", str(folder / "flash")], driven=True, **more) as flash:
         before = flash.stats(b"flash")
-        run = Run((dram, flash), sessions, filler.settle)
+        run = Run((dram, flash), sessions)
         run.all()
         after = flash.stats(b"flash")
         assert float(after["innocent_drops"]) < MOST_LOST, after["innocent_drops"]

@@ -47,7 +47,7 @@ from session import Session
 
 # The policy that everybody has comes first.
 FLASH_NAMES = {"ours in DRAM, ours on flash": ([], 1000), "ours in DRAM, ours on flash: all of it": (["--admission", "all"], 500)}
-SESSIONS_PER_HIT = 20  # at least one hit from flash in so many sessions, as a busy machine pushes few objects there
+SESSIONS_PER_HIT = 2  # at least one hit from flash in so many sessions
 UDP_SESSIONS = 1000
 CHANGED_NAME = "a sample, of which some answers are changed"
 WRONG_ONE_IN, WRONG_SESSIONS = 500, 2000

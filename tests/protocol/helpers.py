@@ -273,6 +273,11 @@ class Daemon:
             some = keys[first:first + PLACED_AT_ONCE]
             self.drive(b"place " + b" ".join(some), b"PLACED %d" % len(some))
 
+    def place_all(self):
+        """Puts all objects on flash that lie in DRAM alone and may go."""
+        with Client(0, self.drive_path()) as client:
+            assert client.ask(b"place\n").startswith(b"PLACED ")
+
     def rest(self):
         """Waits until cleaner and keeper have nothing to do."""
         self.drive(b"rest", b"RESTS")

@@ -2,7 +2,7 @@
 """The socket by which tests drive a daemon that has fault points (server/drive.h)."""
 import pytest
 
-from helpers import Client, on_flash
+from helpers import SEGMENT, Client, on_flash
 
 
 @pytest.fixture
@@ -20,6 +20,21 @@ def test_objects_are_placed(driven):
         for n, key in enumerate(keys):
             assert on_flash(client, key) == (n % 2 == 0)
         driven.drive(b"place none", b"PLACED 0")
+
+
+def test_all_objects_are_placed(driven):
+    """But those that may not lie on flash: larger ones than a quarter of a segment, and ones with a mark."""
+    with driven.client() as client:
+        keys = [b"key-%d" % n for n in range(300)]
+        for key in keys:
+            assert client.set(key, b"v" * 100) == b"STORED\r\n"
+        assert client.set(b"large", b"v" * (SEGMENT // 4)) == b"STORED\r\n"
+        assert client.ask(b"ms marked 1\r\nv\r\n") == b"HD\r\n"
+        assert client.ask(b"md marked I\r\n") == b"HD\r\n"
+        driven.drive(b"place", b"PLACED 300")
+        assert [key for key in keys if not on_flash(client, key)] == []
+        assert not on_flash(client, b"large") and not on_flash(client, b"marked")
+        driven.drive(b"place", b"PLACED 0")
 
 
 def test_the_clock_is_driven(driven):
@@ -43,7 +58,7 @@ def test_it_comes_to_rest(driven):
     driven.rest()
 
 
-@pytest.mark.parametrize("line", [b"", b"place", b"unknown", b"clock", b"clock x", b"clock 1x"])
+@pytest.mark.parametrize("line", [b"", b"places", b"unknown", b"clock", b"clock x", b"clock 1x"])
 def test_what_it_does_not_know(driven, line):
     driven.drive(line, b"ERROR")
 

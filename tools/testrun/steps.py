@@ -76,9 +76,9 @@ REST = [
     ],
     [
         Step("package", suites.package),
-        Step("compare", suites.compare_most, [("release", "all")]),
+        Step("compare", suites.compare_most, [("release", "all"), ("debug", "all")]),
         Step("upstream", suites.upstream, [("release", "all")], "others"),
-        Step("clients", lambda: suites.clients("release", "--place", "dram", "--place", "flash"), [("release", "all")], "others"),
+        Step("clients", lambda: suites.clients("release", "--place", "dram", "--place", "flash"), [("release", "all"), ("debug", "all")], "others"),
         Step("changed-results", suites.changed_results, [("release", "all")]),
         Step("protocol-asan", lambda: suites.protocol_asan(suites.ASAN_ENGINE), [("asan", "all"), ("debug", "all")]),
     ],
@@ -93,16 +93,16 @@ LONG = [
     [
         Step("protocol-long", lambda: suites.protocol("release", "--long", "-m", "long"), [("release", "all"), ("debug", "all")]),
         Step("protocol-asan-all", suites.protocol_asan, [("asan", "all"), ("debug", "all")]),
-        Step("compare-all", suites.compare, [("release", "all")]),
-        Step("clients-full", lambda: suites.clients("release", "--place", "full"), [("release", "all")], "others"),
-        Step("clients-asan", lambda: suites.clients("asan", "--place", "dram"), [("asan", "all")], "others"),
+        Step("compare-all", suites.compare, [("release", "all"), ("debug", "all")]),
+        Step("clients-full", lambda: suites.clients("release", "--place", "full"), [("release", "all"), ("debug", "all")], "others"),
+        Step("clients-asan", lambda: suites.clients("asan", "--place", "dram"), [("asan", "all"), ("debug", "all")], "others"),
         Step("frugal-all", suites.frugal_all, [("release", "all"), ("debug", "all")]),
     ],
 ]
 # In no set: they take too long, or need what not every machine can reach. Whoever wants one names it.
 APART = [
     [
-        Step("clients-beside", suites.clients_beside, [("release", "all")], "others"),
+        Step("clients-beside", suites.clients_beside, [("release", "all"), ("debug", "all")], "others"),
         Step("upstream-places", suites.upstream_places, [("release", "all")], "others"),
         Step("options-newest", suites.options_newest, [("release", "all")]),
         Step("arm64-machine", lambda: suites.arm64("machine")),

@@ -127,10 +127,11 @@ def options_newest():
 
 def compare(*options):
     name = "comparison with memcached"
-    if is_missing(name, "release"):
+    if is_missing(name, "release", "debug"):
         return
     say(f"-- {name}")
-    Program(name, COMPARE_SECONDS, sum_line=True).run([PYTHON, "tests/compare/run.py", *options])
+    env = {"FLASHIELD_BIN": program("release"), "FLASHIELD_FAULTS_BIN": program("debug")}
+    Program(name, COMPARE_SECONDS, env, sum_line=True).run([PYTHON, "tests/compare/run.py", *options])
 
 
 def compare_most():
@@ -163,10 +164,11 @@ def upstream_places():
 
 def clients(variant, *options):
     name = f"clients ({variant})"
-    if is_missing(name, variant):
+    if is_missing(name, variant, "debug"):
         return
     say(f"-- {name}")
-    Program(name, CLIENTS_SECONDS, {"FLASHIELD_BIN": program(variant)}, COUNTED_LINE).run([PYTHON, "tests/clients/run.py", *options])
+    env = {"FLASHIELD_BIN": program(variant), "FLASHIELD_FAULTS_BIN": program("debug")}
+    Program(name, CLIENTS_SECONDS, env, COUNTED_LINE).run([PYTHON, "tests/clients/run.py", *options])
 
 
 def changed_results():

@@ -312,6 +312,9 @@ void gathered_release(struct store *store, struct gathered *gathered);
 bool write_segment(struct store *store, unsigned groups);
 /* cleaner.c. Does the same, and eviction knows of it meanwhile. */
 bool cleaner_write(struct store *store, unsigned groups);
+/* score.c. May the item go to flash if a rule says so? Objects over a quarter of a segment may not, nor clean copies, objects
+   with marks that a record can't hold, and those of an application that has written its share. Its stripe's lock held. */
+bool candidate_eligible(const struct store *store, const struct item *item);
 /* place.c, in builds with fault points. place_step writes what a test wants on flash, if it may; true: it did something.
    While place_is_under_way the segment is for those items alone that place_wants. The cleaner's. */
 #ifdef FS_FAULTS

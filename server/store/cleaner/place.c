@@ -15,7 +15,7 @@
 #define IDLE_STEPS 2u /* one may have begun before the call */
 
 struct place {
-	const struct store_place_key *keys;
+	const struct store_place_key *keys; /* NULL: all objects that may go */
 	const _Atomic bool *cancelled;
 	unsigned count, moved, in_vain;
 	_Atomic bool done; /* the cleaner has let go of it */
@@ -30,10 +30,31 @@ static struct item *place_find(struct store *store, const struct store_place_key
 	return stripe_find(*stripe, hash, key->key, key->length);
 }
 
+static unsigned place_mark_stripe(struct store *store, struct stripe *stripe)
+{
+	uint32_t now = store_now_seconds(store, clk_now_us(store->clock));
+	unsigned found = 0;
+
+	lock_acquire(&stripe->lock);
+	for (uint32_t n = 0; n < stripe_lines(stripe) * LINE_LINKS; n++) {
+		struct item *item = stripe_item(stripe, n / LINE_LINKS, n % LINE_LINKS);
+
+		if (item && candidate_eligible(store, item) && store_alive(store, item->expiry, item->cas, now)) {
+			candidate_set(store, stripe, item);
+			found++;
+		}
+	}
+	lock_release(&stripe->lock);
+	return found;
+}
+
 /* Returns how many of the objects are in DRAM, and makes them candidates. */
 static unsigned place_mark(struct store *store, const struct place *place)
 {
 	unsigned found = 0;
+
+	for (uint32_t n = 0; !place->keys && n < store->stripe_count; n++)
+		found += place_mark_stripe(store, &store->stripes[n]);
 
 	for (unsigned i = 0; i < place->count; i++) {
 		struct stripe *stripe;
@@ -56,6 +77,8 @@ bool place_wants(const struct store *store, const struct item *item)
 {
 	const struct place *place = store->cleaner->places;
 
+	if (!place->keys)
+		return true;
 	for (unsigned i = 0; i < place->count; i++)
 		if (item->key_length == place->keys[i].length &&
 		    memcmp(item_key(item), place->keys[i].key, place->keys[i].length) == 0)

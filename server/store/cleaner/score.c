@@ -7,9 +7,7 @@
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/dram/limits.h"
 
-/* Objects over a quarter of a segment stay in DRAM, and so do clean copies, objects with marks that a record can't hold,
-   and those of an application that has written its share. */
-static bool candidate_eligible(const struct store *store, const struct item *item)
+bool candidate_eligible(const struct store *store, const struct item *item)
 {
 	return !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) && !item_marked(item) &&
 	       limits_may_write(store, item_key(item), item->key_length) &&

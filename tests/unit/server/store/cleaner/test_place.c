@@ -57,6 +57,34 @@ static void of_each_size_and_not_what_is_not_there(void **state)
 	harness_close(h);
 }
 
+/* What is too large for it, and what is there already, is none of them. */
+static void without_keys_all_that_can_go_gets_there(void **state)
+{
+	static char large[40000];
+	struct harness *h = *state;
+	char name[24];
+
+	harness_open(h);
+	memset(large, 'l', sizeof(large));
+	for (int n = 0; n < OBJECTS; n++) {
+		snprintf(name, sizeof(name), "object-%d", n);
+		set(h, name, name);
+	}
+	assert_int_equal(run_full(h, .op = STORE_SET, .key = "large", .value = large, .length = sizeof(large)).result,
+			 STORE_STORED);
+	assert_int_equal(store_start(h->store), FS_OK);
+	assert_int_equal(store_place(h->store, NULL, 0, &never), OBJECTS);
+	assert_int_equal(store_place(h->store, NULL, 0, &never), 0);
+	store_stop(h->store);
+	assert_int_equal(where(h, "large"), DRAM);
+	for (int n = 0; n < OBJECTS; n++) {
+		snprintf(name, sizeof(name), "object-%d", n);
+		assert_int_equal(where(h, name), FLASH);
+		assert_value(h, name, name);
+	}
+	harness_close(h);
+}
+
 /* However little the write budget leaves, and whatever the rule says. */
 static void no_rule_holds_it_back(void **state)
 {
@@ -118,6 +146,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_wanted_gets_to_flash, setup_in_memory, teardown),
 		cmocka_unit_test_setup_teardown(of_each_size_and_not_what_is_not_there, setup_in_memory, teardown),
+		cmocka_unit_test_setup_teardown(without_keys_all_that_can_go_gets_there, setup_in_memory, teardown),
 		cmocka_unit_test_setup_teardown(no_rule_holds_it_back, setup_in_memory, teardown),
 		cmocka_unit_test_setup_teardown(who_stops_waiting_gets_an_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(work_is_done_when_they_rest, setup_in_memory, teardown),
