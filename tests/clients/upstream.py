@@ -110,6 +110,9 @@ def gomemcache(context):
                      # The file of a socket is there before the server listens.
                      (r"_, err := os\.Stat\(sock\)", '_, err := net.Dial("unix", sock)'),
                      (r"i < 10; i\+\+", "i < 100; i++"),
+                     # What has two seconds to live may be gone after one, as time goes in whole seconds.
+                     (r"secondsToExpiry = int32\(2\)", "secondsToExpiry = int32(5)"),
+                     (r"s < 3; s\+\+", "s < 7; s++"),
                      # It flushes over a connection of its own, and has to wait until that has happened.
                      (r'(io\.WriteString\(c, "flush_all\\r\\n"\))', r'\g<1>; io.ReadFull(c, make([]byte, 4))'),
                      (r"(DefaultTimeout\s*=\s*)\d+ \* time\.Millisecond", r"\g<1>120 * time.Second")])
