@@ -4,7 +4,7 @@
  * command, and is answered by a line. Clients are served one after the other.
  *
  *   place KEY ...  puts these keys' objects on flash: "PLACED N"
- *   place          puts all objects there that can go
+ *   place          puts all objects on flash that may go there: "PLACED N"
  *   rest           waits until keeper and cleaner have nothing to do: "RESTS"
  *   clock stand    the boot-time clock stands from now on: "OK"
  *   clock go       it goes on from where it stood: "OK"

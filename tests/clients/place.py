@@ -13,8 +13,10 @@ gap doubles every PLACES_PER_GAP times.
 """
 import argparse
 import asyncio
+import os
 import signal
 import socket
+import sys
 
 PLACES_PER_GAP = 32
 PATIENCE = 120.0
@@ -30,15 +32,22 @@ class Drive:
         self.places = 0
         self.requests = 0
 
+    def place(self):
+        try:
+            self.socket.sendall(b"place\n")
+            return self.reader.readline()
+        except OSError as error:
+            return str(error).encode()
+
     def request(self):
         self.requests += 1
         if self.requests < self.gap:
             return
         self.requests = 0
-        self.socket.sendall(b"place\n")  # all clients wait meanwhile
-        answer = self.reader.readline()
+        answer = self.place()  # all clients wait meanwhile
         if not answer.startswith(b"PLACED "):
-            raise OSError(f"place is answered by {answer!r}")
+            print(f"place is answered by {answer!r}", file=sys.stderr, flush=True)
+            os._exit(1)  # the end of the suite tells it
         self.places += answer != b"PLACED 0\n"
         if self.places == PLACES_PER_GAP:
             self.places = 0

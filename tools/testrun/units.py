@@ -111,14 +111,14 @@ def count(name, code, output):
         say(f"   what {name} printed:\n" + "\n".join("  " + line for line in output.splitlines()[-60:]))
 
 
-def compare_with_list(name, tests, output):
-    """tests: those of the program that may start threads."""
+def compare_with_list(name, tests, output, whole):
+    """tests: those of the program that may start threads. whole: each of them is in this build, and has come to its end."""
     if ALL_TESTS in tests:
         return
     started = {line[len(STARTS_THREADS):] for line in output.splitlines() if line.startswith(STARTS_THREADS)}
     for test in sorted(started - set(tests)):
         failed(f"{name} {test} starts threads: {THREADED} lacks it")
-    for test in tests:
+    for test in tests if whole else []:
         if f" - {test}\n" not in output:
             failed(f"{THREADED} names a test that isn't there: {name} {test}")
 
@@ -142,7 +142,7 @@ def unit(variant, names=None):
     with concurrent.futures.ThreadPoolExecutor(max_workers=CPUS) as pool:
         for program, (code, output) in zip(present, pool.map(run_tests, present)):
             count(f"{name_of(program)} ({variant})", code, output)
-            compare_with_list(name_of(program), known.get(name_of(program), []), output)
+            compare_with_list(name_of(program), known.get(name_of(program), []), output, variant == "tsan" and code == 0)
 
 
 def power():
