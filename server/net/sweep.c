@@ -25,14 +25,15 @@ void sweep_ring(struct net *net)
 
 /* ---- idle connections ------------------------------------------------------------------------ */
 
-/* A connection that waits for flash, doesn't take its answers, or is lent is not idle. As in memcached, one of a UNIX
-   socket never is. */
+/* A connection that waits for flash, doesn't take its answers, or is lent is not idle. As in memcached, neither is one in the
+   middle of a value, and one of a UNIX socket never is. */
 static bool is_idle(const struct socket_conn *sock, uint32_t timeout_seconds)
 {
 	const struct conn *conn = &sock->conn;
 	uint32_t active = atomic_load_explicit(&sock->active_seconds, memory_order_relaxed);
+	bool in_value = conn->session.state == SESSION_BODY || conn->session.state == SESSION_SWALLOW;
 
-	return conn->worker->now_seconds - active > timeout_seconds && conn->pending == 0 &&
+	return !in_value && conn->worker->now_seconds - active > timeout_seconds && conn->pending == 0 &&
 	       conn_output_is_empty(conn) && conn->wait == CONN_WAIT_NONE && !sock->lent && conn->listener &&
 	       !conn->listener->local;
 }

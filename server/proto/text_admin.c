@@ -192,7 +192,8 @@ enum text_step text_refresh_certs(struct conn *conn, const struct text_command *
 		return text_say(conn, "Error TLS not enabled\r\n");
 	if (admin_refresh_certificates(conn->server, reason) == FS_OK)
 		return text_say(conn, "OK\r\n");
-	conn_put_text(conn, "Error ");
+	if (strncmp(reason, "Error ", 6) != 0) /* most reasons are in memcached's words */
+		conn_put_text(conn, "Error ");
 	conn_put(conn, reason, (uint32_t)strlen(reason));
 	return text_say(conn, "\r\n");
 }

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/region.h"
+#include "conf/units.h"
 #include "segments/segments.h"
 #include "server/store/state/instance.h"
 #include "server/store/state/sizing.h"
@@ -46,6 +48,24 @@ static int check_path(const char *path, char reason[256])
 	return code;
 }
 
+/* With --flash-min-free a start goes on without flash where the file doesn't fit, so that it is no fault. */
+static int check_room(const struct store_config *config, uint64_t wanted, char reason[256])
+{
+	uint64_t free_bytes = seg_free_bytes(config->flash_path, wanted);
+	char file[UNITS_TEXT_BYTES], there[UNITS_TEXT_BYTES];
+
+	if (free_bytes >= wanted)
+		return FS_OK;
+	if (config->flash_min_free) {
+		log_warn("flash-path %s: it would take %s, and %s are free there: all objects would stay in memory",
+			 config->flash_path, units_show_size(wanted, file), units_show_size(free_bytes, there));
+		return FS_OK;
+	}
+	errno = ENOSPC;
+	sizing_no_room(config->flash_path, wanted, reason);
+	return FS_ESYS;
+}
+
 /* Is the folder in memory, and may the file in it be read? */
 static int check_region(const struct store_config *config, char reason[256])
 {
@@ -75,18 +95,14 @@ int store_check(const struct store_config *config, char reason[256])
 		code = check_path(config->flash_path, reason);
 		if (code == FS_OK)
 			code = sizing_make(config, &sizing, reason);
-		if (code == FS_OK && !config->flash_min_free &&
-		    seg_free_bytes(config->flash_path, sizing.flash_used) < sizing.flash_used) {
-			errno = ENOSPC;
-			sizing_no_room(config->flash_path, sizing.flash_used, reason);
-			code = FS_ESYS;
-		}
+		if (code == FS_OK)
+			code = check_room(config, sizing.flash_used, reason);
 		if (code == FS_OK && config->region_dir)
 			code = check_region(config, reason);
 	}
 	if (code != FS_OK || config->memory_bytes > OPENED_MOST)
 		return code;
-	code = open_on_memory(&store, config, sizing.flash_given, reason);
+	code = open_on_memory(&store, config, sizing.flash_used, reason);
 	if (code == FS_OK)
 		store_close(store);
 	return code;

@@ -125,7 +125,14 @@ def test_a_flash_file_without_room(open_folder):
             done = started(*options)
             assert done.returncode == 71 and done.stderr.splitlines()[-1].endswith(text), done.stderr
             assert not small.run("ls", str(folder)).stdout
-        assert started("--check-config", "--flash-min-free", "64m").returncode == 0
+        done = started("--check-config", "--flash-min-free", "64m")
+        assert done.returncode == 0
+        assert "64.00 MiB, and 16.00 MiB are free there: all objects would stay in memory" in done.stderr
+
+
+def test_a_flash_larger_than_the_memory_can_serve(open_folder):
+    """A part of it is used, which is told at the start."""
+    assert checked("-m", "64", "--flash-path", f"{open_folder}/flash", "--flash-size", "126g", "--flash-min-free", "1m")[0] == 0
 
 
 def test_a_reload_that_fails_is_seen(open_folder, written):

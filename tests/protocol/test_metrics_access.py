@@ -263,7 +263,7 @@ def test_renewed_files_are_taken_over(folder, authority):
         assert daemon.figure("metrics_certificate_expiry_timestamp_seconds", context, **login) == expiry
         assert subject() == "server"
         (folder / "server.pem").write_text("junk\n")
-        assert b"--metrics-tls-cert" in client.ask(b"refresh_certs\r\n")
+        assert client.ask(b"refresh_certs\r\n").startswith(b"Error --metrics-tls-cert")
         assert "stay as they were: --metrics-tls-cert" in daemon.reload("stay as they were")
         assert subject() == "server"
         for name, wanted in (("metrics_certificate_renewal_successful", 0), ("metrics_certificate_renewal_failures_total", 2),

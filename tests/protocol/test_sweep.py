@@ -4,6 +4,8 @@ import contextlib
 import os
 import socket
 
+import pytest
+
 from helpers import PATIENCE, Client, Daemon, in_time, until
 
 MIB = 1 << 20
@@ -40,10 +42,10 @@ def read_to_end(client):
 
 
 def test_idle_connections_are_closed(start):
-    """One without a command since, one that has never sent any, and one amid a value."""
+    """One without a command since, one that has never sent any, and one amid a line."""
     daemon = start("-o", "idle_timeout=1")
     with daemon.client() as idle, daemon.client() as silent, daemon.client() as amid:
-        for client, sent in (idle, b"mn\r\n"), (amid, b"set key 0 0 100\r\nhalf"):
+        for client, sent in (idle, b"mn\r\n"), (amid, b"set key 0 0 1"):
             with contextlib.suppress(ConnectionError): # where the machine stops for a second before
                 client.send(sent)
         assert read_to_end(idle) in (b"MN\r\n", b"", None)
@@ -68,6 +70,24 @@ def test_who_asks_stays(start):
         daemon.clock(90000)
         assert idle.ends()
         assert busy.ask(b"mn\r\n") == b"MN\r\n"
+
+
+@pytest.mark.parametrize("line, state, answer", [(b"set key 0 0 100", "conn_nread", b"STORED\r\n"),
+                                                 (b"set key 0 0 2000000", "conn_swallow", b"SERVER_ERROR object too large for cache\r\n")])
+def test_who_sends_a_value_stays(start, line, state, answer):
+    """As in memcached, however slowly it comes, whether it is stored or thrown away."""
+    daemon = start("-o", "idle_timeout=100", driven=True)
+    daemon.clock("stand")
+    with daemon.client() as slow, daemon.client() as idle:
+        slow.send(line + b"\r\n" + b"v" * 50)
+        with daemon.client() as other:
+            until(lambda: state in other.stats(b"conns").values(), "the daemon to wait for the rest")
+        assert idle.ask(b"mn\r\n") == b"MN\r\n"
+        daemon.clock(90000)
+        daemon.clock(90000)
+        assert idle.ends()
+        slow.send(b"v" * (int(line.split()[-1]) - 50) + b"\r\n")
+        assert slow.line() == answer
 
 
 def test_what_is_not_idle(start):
