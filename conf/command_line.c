@@ -210,17 +210,74 @@ static void count(struct conf *conf, const struct conf_option *option, bool agai
 		++*field;
 }
 
+/* Returns the length of the number that a text begins with; 0: it begins with none, or with digits that are no such number. */
+static size_t number_length(const struct conf_option *option, const char *text)
+{
+	char part[CONF_VALUE_BYTES];
+	size_t length = 0;
+	uint64_t bytes;
+
+	switch (option->type) {
+	case CONF_TYPE_INT:
+		length = *text == '-';
+		length += strspn(text + length, "0123456789");
+		break;
+	case CONF_TYPE_OCTAL:
+		length = strspn(text, "01234567");
+		break;
+	case CONF_TYPE_REAL:
+		length = strspn(text, "0123456789.");
+		break;
+	case CONF_TYPE_SIZE:
+		for (length = strnlen(text, sizeof(part) - 1); length > 0; length--) {
+			snprintf(part, sizeof(part), "%.*s", (int)length, text);
+			if (units_parse_size(part, 1, &bytes) == FS_OK)
+				break;
+		}
+		break;
+	default:
+		break;
+	}
+	return text[length] >= '0' && text[length] <= '9' ? 0 : length;
+}
+
+/*
+ * memcached's own options have a letter, and it reads their numbers as atoi does: blanks and a plus may be in front, and what
+ * follows is cut off. Returns the number, in text, or the value as it is. Of ours a mistake is one.
+ */
+static const char *number_as_memcached(struct conf *conf, const struct conf_option *option, const char *value,
+				       char text[CONF_VALUE_BYTES])
+{
+	const char *begin = value + strspn(value, CONF_BLANKS);
+	size_t length;
+	char name[80];
+
+	begin += *begin == '+';
+	length = number_length(option, begin);
+	if (!option->letter || length == 0 || length >= CONF_VALUE_BYTES)
+		return value;
+	snprintf(text, CONF_VALUE_BYTES, "%.*s", (int)length, begin);
+	if (begin[length + strspn(begin + length, CONF_BLANKS)])
+		conf_note(conf, LOG_LEVEL_WARN, "%s: \"%s\" is read as %s", spelled(option, name), value, text);
+	if (option->offset == offsetof(struct conf, threads) && strtod(text, NULL) > option->max) {
+		conf_note(conf, LOG_LEVEL_WARN, "%s: %s are too many: there will be %.0f", spelled(option, name), text,
+			  option->max);
+		snprintf(text, CONF_VALUE_BYTES, "%.0f", option->max);
+	}
+	return text;
+}
+
 /* 0 or the exit code. */
 static int apply(struct conf *conf, const struct conf_row *row, const char *value, struct conf_walk *walk)
 {
 	const struct conf_option *option = &row->option;
 	bool again = walk->seen[row - conf_rows];
-	char why[CONF_WHY_BYTES], first[2] = "";
+	char why[CONF_WHY_BYTES], first[2] = "", number[CONF_VALUE_BYTES];
 	int rc;
 
 	walk->seen[row - conf_rows] = true;
 	if (option->offset == offsetof(struct conf, detail_delimiter) && row->kind == CONF_ROW_OPTION && value) {
-		first[0] = *value; /* memcached takes the first character of a longer text */
+		first[0] = value[strspn(value, CONF_BLANKS)]; /* memcached takes the first character of a longer text */
 		value = first;
 	}
 	if (row->kind == CONF_ROW_OPTION && option->type == CONF_TYPE_COUNT) {
@@ -228,6 +285,8 @@ static int apply(struct conf *conf, const struct conf_row *row, const char *valu
 		return 0;
 	}
 	conf_keep_line(conf, (int)(row - conf_rows), walk->line);
+	if (row->kind == CONF_ROW_OPTION && value)
+		value = number_as_memcached(conf, option, value, number);
 	rc = conf_row_set(conf, row, value ? value : "yes", again, why, sizeof(why));
 	if (rc == FS_OK)
 		return 0;

@@ -15,6 +15,7 @@
 #define CONF_EXIT_VALUE 64
 #define CONF_EXIT_UNKNOWN 1
 
+#define CONF_BLANKS " \t\n\v\f\r" /* that memcached passes over in front of a number */
 #define CONF_WHY_BYTES 1024
 #define CONF_ROWS_MAX 128
 

@@ -77,6 +77,7 @@ int conf_ext_path(struct conf *conf, const char *value, char *why, size_t why_by
 {
 	char *copy, *rest, *path, *size;
 	bool special = false;
+	size_t length;
 	uint64_t bytes;
 	int rc = FS_EINVAL;
 
@@ -100,7 +101,10 @@ int conf_ext_path(struct conf *conf, const char *value, char *why, size_t why_by
 	}
 	if (rest && check_bucket(rest, &special, why, why_bytes) != FS_OK)
 		goto out;
-	if (!strchr("mgtp", size[strlen(size) - 1] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK ||
+	size += strspn(size, CONF_BLANKS);
+	for (length = strlen(size); length > 0 && strchr(CONF_BLANKS, size[length - 1]);)
+		size[--length] = '\0';
+	if (!strchr("mgtp", size[strspn(size, "0123456789.")] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK ||
 	    bytes == 0) {
 		snprintf(why, why_bytes,
 			 "ext_path: \"%s\" is not a size with the suffix m, g, t or p, as in "

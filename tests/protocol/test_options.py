@@ -53,7 +53,13 @@ WORDS = ([["-o", name + value] for name in NUMBERS for value in VALUES]
          + [["-n", value] for value in ("x", "0", "1", "48", "100000")]
          + [["-N", value] for value in ("x", "0", "1")]
          + [["-B", value] for value in ("", "x", "auto", "ascii", "binary", "auto-negotiate")]
-         + [["-D", value] for value in ("", ":", "ab")]
+         + [["-D", value] for value in ("", ":", "ab", " :")]
+         + [["-m", value] for value in (" 8192", "+64", "\t64", "64 ", "512Mi", "100x")]
+         + [["-I", value] for value in (" 2m", "+2m", "2000000b", "5m ")]
+         + [["-c", value] for value in (" 16384", "+7", "16384.0", "7x")]
+         + [["-t", value] for value in (" 4", "4x", "300")] + [["-a", value] for value in (" 0777", "0777x")]
+         + [["-f", value] for value in (" 1.25", "1.25x")] + [["-b", " 7"], ["-R", "7x"], ["-n", " 48"], ["-p", " 7"], ["-U", "0x"]]
+         + [["-m 8192"], ["-I 5m"], ["-c 16384"], ["--memory-limit= 64"]]
          + [[word] for word in (
              "-A", "-C", "-F", "-L", "-M", "-S", "-W", "-X", "-Z", "-d", "-k", "-r", "-v", "-vv", "-vvv", "-vvvvv", "-kLrM",
              "-z", "-vz", "-Mz", "--z", "--nonsense", "--nonsense=5", "--enable-shutdown", "--enable-ssl", "--enable-sasl",
@@ -101,7 +107,9 @@ SERVED = [words.split() for words in (
     "-o ext_item_size=1,ext_item_age=2,ext_low_ttl=3,ext_recache_rate=4,ext_wbuf_size=8,ext_compact_under=5",
     "-o ext_drop_under=6,ext_max_sleep=7,ext_max_frag=0.125,ext_drop_unread,ext_threads=2,ext_io_depth=3",
     "-o ext_page_size=8,ext_path=@/e:128m", "-o ext_page_size=8,ext_path=@/e:256m,ext_drop_under=9 -o modern",
-    "-o no_lru_maintainer -o no_lru_crawler", "-e @/memory")]
+    "-o no_lru_maintainer -o no_lru_crawler", "-e @/memory")] + [
+        # One word with a blank, as some charts write it, and what atoi cuts off.
+        ["-m 2048", "-I 5m", "-c 500"], ["-m", "512Mi", "-c", "500.0", "-t", "+2", "-R", "7x", "-b 9", "-a 0777"]]
 
 # What is said or done otherwise, with its entry of the list.
 # The intended difference "chunks in bytes": releases from then on want KiB, and say so whatever else is wrong.

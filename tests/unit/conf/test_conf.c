@@ -9,9 +9,11 @@
 static void a_bad_value_is_named_with_what_is_accepted(void **state)
 {
 	(void)state;
-	expect_refusal("-t 257", NULL, 64, "-t/--threads: \"257\" is not a whole number from 1 to 256 threads\n");
-	expect_refusal("-t 4x", NULL, 64, "-t/--threads: \"4x\" is not a whole number from 1 to 256 threads\n");
-	expect_refusal("-t +4", NULL, 64, "-t/--threads: \"+4\" is not a whole number from 1 to 256 threads\n");
+	expect_refusal("--flash-write-ratio 0.2x", NULL, 64,
+		       "--flash-write-ratio: \"0.2x\" is not a number from 0 to 100\n");
+	expect_refusal(
+		"--flash-size +4g", NULL, 64,
+		"--flash-size: \"+4g\" is not a size from 256k to 16p, in bytes or with a suffix k m g t p, or auto\n");
 	expect_refusal("-p 65536", NULL, 64, "-p/--port: \"65536\" is not a whole number from -1 to 65535\n");
 	expect_refusal(
 		"-c 99999999999999999999", NULL, 64,
@@ -60,8 +62,8 @@ static void a_long_or_odd_value_is_cut_and_escaped(void **state)
 	snprintf(text, sizeof(text), "-s/--unix-socket: \"%.73s...\" is not text of 1 to 107 bytes\n",
 		 words + strlen("--unix-socket "));
 	expect_refusal(words, NULL, 64, text);
-	expect_refusal("-t 1\x1b\t\x7f", NULL, 64,
-		       "-t/--threads: \"1\\x1b\\x09\\x7f\" is not a whole number from 1 to 256 threads\n");
+	expect_refusal("--hot-fraction 1\x1b\t\x7f", NULL, 64,
+		       "--hot-fraction: \"1\\x1b\\x09\\x7f\" is not a number from 0 to 1\n");
 }
 
 static void unknown_options_end_as_in_memcached(void **state)

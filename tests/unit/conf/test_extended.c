@@ -128,6 +128,8 @@ static void ext_path_is_the_flash_file(void **state)
 	} forms[] = {
 		{ "-m 64 -o ext_path=/data/f:1T", 1ull << 40 },
 		{ "-o ext_path=/data/f:64m", 64ull << 20 },
+		{ "-o ext_path=/data/f:\t64m\t", 64ull << 20 },
+		{ "-o ext_path=/data/f:64MiB", 64ull << 20 },
 		{ "-o ext_path=/data/f:5G:default", 5ull << 30 },
 		{ "-o modern,ext_path=/data/f:1p", 1ull << 50 },
 		{ "--extended=ext_path=/data/f:2g,", 2ull << 30 },

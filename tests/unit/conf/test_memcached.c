@@ -40,7 +40,10 @@ static void values_are_refused_in_memcacheds_words(void **state)
 		{ "-m banana", 64, "-m/--memory-limit: \"banana\" is not a size from " SIZES_OF_M },
 		{ "-m 4k", 64, "-m/--memory-limit: \"4k\" is not a size from " SIZES_OF_M },
 		{ "-m 64k", 64, "-m/--memory-limit: \"64k\" is not a size from " SIZES_OF_M },
-		{ "-m 100x", 64, "-m/--memory-limit: \"100x\" is not a size from " SIZES_OF_M },
+		{ "-m x100", 64, "-m/--memory-limit: \"x100\" is not a size from " SIZES_OF_M },
+		{ "-c 100000000", 64,
+		  "-c/--conn-limit: \"100000000\" is not a whole number from 1 to 10000000 connections\n" },
+		{ "-a 078", 64, "-a/--unix-mask: \"078\" is not an octal number from 0 to 777\n" },
 		{ "-o slab_chunk_max=0", 1, "slab_chunk_max: \"0\" is not a whole number from 1 to 2147483647\n" },
 		{ "-o slab_chunk_max=-1", 1, "slab_chunk_max: \"-1\" is not a whole number from 1 to 2147483647\n" },
 		{ "-B x", 64, "Invalid value for binding protocol: x\n -- should be one of auto, binary, or ascii\n" },
@@ -84,6 +87,60 @@ static void what_does_not_go_together_is_refused(void **state)
 
 	(void)state;
 	all_are_refused(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+struct described {
+	const char *name;
+	char value[64];
+};
+
+static void describe(void *context, const struct conf_option *option, const char *value)
+{
+	struct described *described = context;
+
+	if (strcmp(option->name, described->name) == 0)
+		snprintf(described->value, sizeof(described->value), "%s", value);
+}
+
+/* A tab stands for blanks, as one separates the words here. */
+static void numbers_are_read_as_atoi_does(void **state)
+{
+	static const struct {
+		const char *words, *name, *value, *warning;
+	} cases[] = {
+		{ "-m\t8192", "memory-limit", "8g", NULL },
+		{ "--memory-limit=\t\v64\t", "memory-limit", "64m", NULL },
+		{ "-m +64", "memory-limit", "64m", NULL },
+		{ "-m 512Mi", "memory-limit", "512m", "-m/--memory-limit: \"512Mi\" is read as 512M" },
+		{ "-m 100x", "memory-limit", "100m", "-m/--memory-limit: \"100x\" is read as 100" },
+		{ "-I\t5m", "max-item-size", "5m", NULL },
+		{ "-I 5242880bytes", "max-item-size", "5m", "-I/--max-item-size: \"5242880bytes\" is read as 5242880" },
+		{ "-c 16384.0", "conn-limit", "16384", "-c/--conn-limit: \"16384.0\" is read as 16384" },
+		{ "-p -1x", "port", "-1", "-p/--port: \"-1x\" is read as -1" },
+		{ "-a\t0777,", "unix-mask", "777", "-a/--unix-mask: \"\t0777,\" is read as 0777" },
+		{ "-f\t1.5x", "slab-growth-factor", "1.5", "-f/--slab-growth-factor: \"\t1.5x\" is read as 1.5" },
+		{ "-t 300", "threads", "256", "-t/--threads: 300 are too many: there will be 256" },
+		{ "-D \t:", "detail-delimiter", ":", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct loaded loaded;
+		struct described described = { .name = cases[i].name };
+
+		load(&loaded, cases[i].words, NULL);
+		assert_string_equal(loaded.err, "");
+		assert_int_equal(loaded.rc, FS_OK);
+		conf_describe(&loaded.conf, describe, &described);
+		assert_string_equal(described.value, cases[i].value);
+		if (cases[i].warning) {
+			assert_non_null(loaded.conf.notes);
+			assert_string_equal(loaded.conf.notes->text, cases[i].warning);
+		} else {
+			assert_null(loaded.conf.notes);
+		}
+		unload(&loaded);
+	}
 }
 
 static void a_segment_may_be_a_quarter_of_the_flash(void **state)
@@ -252,6 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_are_refused_in_memcacheds_words),
 		cmocka_unit_test(what_does_not_go_together_is_refused),
+		cmocka_unit_test(numbers_are_read_as_atoi_does),
 		cmocka_unit_test(a_segment_may_be_a_quarter_of_the_flash),
 		cmocka_unit_test(authentication_chooses_the_protocol),
 		cmocka_unit_test(flags_may_be_joined),
