@@ -51,7 +51,7 @@ cflags_tsan := -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread \
 cflags_coverage := -O0 -g --coverage -DFS_DEBUG -DFS_FAULTS
 # As for the thread sanitizer, which is not linked: tests/sched has the functions that the compiler then calls. Its name is
 # taken away, so that the code is the product's.
-cflags_sched := -O1 -g -fno-omit-frame-pointer -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -U__SANITIZE_THREAD__ \
+cflags_sched := -O1 -g -DFIDX_PLAIN -fno-omit-frame-pointer -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -U__SANITIZE_THREAD__ \
 	-DFS_DEBUG -DFS_FAULTS -DFS_LIBC_MALLOC
 cflags_fuzz := $(cflags_asan) -fsanitize=fuzzer-no-link
 ldflags_asan := -fsanitize=address,undefined
