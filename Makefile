@@ -340,12 +340,12 @@ $(B)/model_client: $(model_objs) $(call objects,tools/common) $(lib_engine)
 $(stale): $(stale_objs) $(lib_engine)
 	$(call show,LD,$@)$(call link,$(engine_libs))
 
-# What the engine calls of libc, and the scheduler answers (tests/sched/wraps.c).
+# What the engine calls of libc, and the scheduler answers (tests/sched/wraps.c); and the hash of a key, which tells at what it works.
 sched_wraps := pthread_create pthread_join pthread_self pthread_setname_np pthread_once setpriority \
 	pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
 	pthread_cond_init pthread_cond_destroy pthread_cond_signal pthread_cond_broadcast pthread_cond_wait pthread_cond_timedwait \
 	clock_gettime nanosleep usleep sched_yield getrandom eventfd eventfd_read eventfd_write timerfd_create timerfd_settime \
-	poll read write pwrite close fsync fdatasync raise abort
+	poll read write pwrite close fsync fdatasync raise abort store_hash
 
 $(O)/tests/sched/%.o: private all_cflags += -fno-sanitize=thread
 $(B)/sched: private all_ldflags += -fno-sanitize=thread

@@ -18,6 +18,9 @@
 #define SLACK_NS (3 * SECOND_NS) /* seconds are rounded twice */
 #define HOT_KEYS 10u
 #define HOT_COMMANDS 300u /* until others are hot */
+#define HEARD_KEYS 16u
+#define GLANCES 10u /* of 100 answers */
+#define LATE_KEYS 32u
 #define PATIENCE_NS (600 * SECOND_NS) /* a command that isn't answered by then never is */
 
 struct client;
@@ -43,6 +46,8 @@ struct client {
 	uint64_t found;
 	bool sets; /* sets alone */
 	uint64_t commands; /* of its own, if it has a number of them */
+	uint16_t late[LATE_KEYS]; /* those that it has asked for, by turns */
+	unsigned lates;
 	struct connection connection[CONNECTIONS_MOST];
 	struct model_flush flush;
 };
@@ -51,6 +56,9 @@ static struct client clients[CLIENTS_MOST];
 static unsigned count;
 static uint64_t left; /* commands of all */
 static uint64_t given;
+static unsigned serving; /* clients that have not ended */
+static uint16_t heard[HEARD_KEYS]; /* what the engine's own threads have worked at, by turns */
+static unsigned heards;
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
@@ -113,11 +121,18 @@ static void take_number(struct connection *c)
 	model_refused(model, &c->view, c->change);
 }
 
-/* An answer to a change: does the flash still have what the change has replaced? */
+/* An answer: is all true that the engine has of the key, and of another one? */
 static void glance(struct connection *c)
 {
-	if (c->request.result == STORE_STORED && !c->client->sets && rng_below(&c->client->rng, 2) == 0)
-		rules_glance(c->client->world, c->client->store, c->view.key);
+	struct client *client = c->client;
+
+	if (client->sets || client->key < MODEL_KEYS)
+		return;
+	if (c->request.op != STORE_GET && rng_below(&client->rng, 2) == 0)
+		rules_glance(client->world, client->store, c->view.key);
+	if (heards && rng_below(&client->rng, 100) < GLANCES)
+		rules_glance(client->world, client->store,
+			     heard[rng_below(&client->rng, heards < HEARD_KEYS ? heards : HEARD_KEYS)]);
 }
 
 static void take_answer(struct connection *c)
@@ -157,8 +172,8 @@ static void take_answer(struct connection *c)
 		break;
 	default:
 		take_store(c);
-		glance(c);
 	}
+	glance(c);
 }
 
 static void on_done(struct store_request *request)
@@ -168,15 +183,53 @@ static void on_done(struct store_request *request)
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
+/* One that is hot; one that the engine works at; one that the client has used of late; or any. */
+static unsigned choose_any(struct client *client)
+{
+	const struct world *world = client->world;
+	unsigned keys = world->keys, hot = (unsigned)(given / HOT_COMMANDS * 37 % keys);
+	struct rng *rng = &client->rng;
+
+	if (rng_below(rng, 100) < world->hot)
+		return (hot + (unsigned)rng_below(rng, HOT_KEYS)) % keys;
+	if (heards && rng_below(rng, 100) < world->follows)
+		return heard[(heards - 1 - (unsigned)rng_below(rng, heards < HEARD_KEYS ? heards : HEARD_KEYS)) %
+			     HEARD_KEYS];
+	if (client->lates && rng_below(rng, 100) < world->repeats)
+		return client->late[rng_below(rng, client->lates < LATE_KEYS ? client->lates : LATE_KEYS)];
+	return (unsigned)rng_below(rng, keys);
+}
+
 static unsigned choose_key(struct client *client)
 {
-	unsigned keys = client->world->keys, hot = (unsigned)(given / HOT_COMMANDS * 37 % keys);
+	unsigned key;
 
 	if (client->key < MODEL_KEYS)
 		return client->key++;
-	return rng_below(&client->rng, 100) < client->world->hot
-		       ? (hot + (unsigned)rng_below(&client->rng, HOT_KEYS)) % keys
-		       : (unsigned)rng_below(&client->rng, keys);
+	key = choose_any(client);
+	client->late[client->lates++ % LATE_KEYS] = (uint16_t)key;
+	return key;
+}
+
+static bool is_client(unsigned fiber)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (clients[i].fiber == fiber)
+			return true;
+	return fiber == 0;
+}
+
+void clients_hear(const char *key, size_t length)
+{
+	unsigned number = 0, scale = 1;
+
+	if (is_client(fiber_self()))
+		return;
+	for (; length > 0 && key[length - 1] >= '0' && key[length - 1] <= '9' && scale < MODEL_KEYS * 10;
+	     length--, scale *= 10)
+		number += (unsigned)(key[length - 1] - '0') * scale;
+	if (number < MODEL_KEYS)
+		heard[heards++ % HEARD_KEYS] = (uint16_t)number;
 }
 
 static uint32_t choose_length(struct client *client)
@@ -435,6 +488,7 @@ static void serve(struct client *client)
 static void *client_run(void *context)
 {
 	serve(context);
+	serving--;
 	return NULL;
 }
 
@@ -443,7 +497,7 @@ void clients_begin(struct world *world, struct store *store_, uint64_t seed, uin
 	static bool watched;
 
 	left = commands;
-	count = world->clients;
+	count = serving = world->clients;
 	if (!watched)
 		watch(NULL);
 	watched = true;
@@ -452,6 +506,16 @@ void clients_begin(struct world *world, struct store *store_, uint64_t seed, uin
 		clients[i].fiber = fiber_start(client_run, &clients[i]);
 		fiber_name(clients[i].fiber, "client");
 	}
+}
+
+bool clients_run(void)
+{
+	return serving > 0;
+}
+
+void clients_stop(void)
+{
+	left = 0;
 }
 
 void clients_join(void)

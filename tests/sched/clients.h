@@ -6,6 +6,8 @@
 #ifndef FS_TESTS_SCHED_CLIENTS_H
 #define FS_TESTS_SCHED_CLIENTS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct store;
@@ -13,8 +15,14 @@ struct world;
 
 /* Starts them. They stop after so many commands, or when clients_stop was called. */
 void clients_begin(struct world *world, struct store *store, uint64_t seed, uint64_t commands);
+/* Are some still at it? */
+bool clients_run(void);
+/* They begin no further command. */
+void clients_stop(void);
 /* Returns when all have stopped, with nothing under way and their workers destroyed. */
 void clients_join(void);
+/* A fiber that is no client does something with a key; clients may choose it next. Any fiber. */
+void clients_hear(const char *key, size_t length);
 /* Reads each key once, and returns how many were found. In the caller's fiber, while no other client runs. */
 uint64_t clients_read_all(struct world *world, struct store *store);
 /* Sets some keys; in the caller's fiber. A set that isn't stored is a finding. */

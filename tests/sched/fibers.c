@@ -303,7 +303,7 @@ void fiber_point(unsigned weight)
 }
 
 /* A fiber that stood still runs about as long before it does again. */
-static void stand_still(void)
+void fiber_stand_still(void)
 {
 	struct fiber *fiber = &fibers[self];
 	uint64_t ns = (uint64_t)1 << (SITE_LEAST_SHIFT + rng_below(&rng, SITE_MOST_SHIFT - SITE_LEAST_SHIFT));
@@ -327,14 +327,14 @@ static bool site_stops(uintptr_t site)
 void fiber_point_at(unsigned weight, uintptr_t site)
 {
 	if (running && site_stops(site))
-		stand_still();
+		fiber_stand_still();
 	fiber_point(weight);
 }
 
 void fiber_window(void)
 {
 	if (rng_below(&rng, 100) < options.windows && fibers[self].free_until_ns <= now_ns)
-		stand_still();
+		fiber_stand_still();
 	else
 		fiber_yield();
 }

@@ -62,6 +62,8 @@ void fiber_point(unsigned weight);
 void fiber_point_at(unsigned weight, uintptr_t site);
 /* Another fiber goes on, if one can. */
 void fiber_yield(void);
+/* Stands still for a while. */
+void fiber_stand_still(void);
 /* The engine says that a window is open: it yields, or stands still for a while. */
 void fiber_window(void);
 /* Waits until somebody wakes the address, or until that time. False: it was the time. */

@@ -22,6 +22,7 @@
 #define SAVE_US 10000000
 #define REBUILD_TENTHS 50u /* of a second, for which the walk after a crash is waited for */
 #define CALM_COMMANDS 500u
+#define LOOK_NS 300000u /* between two looks whether the moment of the end has come */
 #define CPU_SECONDS 120u /* of a life; a loop that makes no point ends there */
 
 extern unsigned atomics_relaxed;
@@ -173,6 +174,25 @@ static void read_what_is_left(struct world *world, struct store *store)
 	(void)clients_read_all(world, store);
 }
 
+/* Returns when the clients have ended: by themselves, or as the moment has come. */
+static void await_end(struct store *store, const struct life_plan *plan)
+{
+	while (plan->moment != MOMENT_NONE && clients_run()) {
+		fiber_sleep_until(fiber_now_ns() + LOOK_NS);
+		if (!rules_is_moment(store, plan->moment))
+			continue;
+		if (plan->end == LIFE_STOP)
+			break;
+		fiber_stand_still();
+		if (plan->end == LIFE_CUT)
+			lose_power();
+		life_killed();
+	}
+	if (plan->moment != MOMENT_NONE)
+		clients_stop();
+	clients_join();
+}
+
 /* The last life: faults stop, and the engine has to get well. */
 static void get_well(struct world *world, struct store *store)
 {
@@ -224,7 +244,7 @@ void life_live(struct world *world)
 	clients_begin(world, store, fibers.seed, plan->commands);
 	if (world->life > 0)
 		read_what_is_left(world, store);
-	clients_join();
+	await_end(store, plan);
 	if (is_last && world->calm)
 		get_well(world, store);
 	stop(world, store, plan);

@@ -14,6 +14,7 @@
 #include "tests/sched/fibers.h"
 #include "tests/sched/files.h"
 #include "tests/sched/model.h"
+#include "tests/sched/rules.h"
 
 #define LIVES_MOST 6u
 #define PATH_BYTES 128
@@ -23,6 +24,7 @@ enum life_end { LIFE_STOP, LIFE_KILL, LIFE_CUT, LIFE_ENDS };
 struct life_plan {
 	enum life_end end;
 	uint64_t end_point; /* KILL, CUT: at this point, unless the life is over before */
+	enum rules_moment moment; /* a STOP begins then, a KILL or CUT is there then, unless the life is over before */
 	uint64_t commands; /* of all clients, until they stop */
 	uint64_t pause_ns; /* before it begins */
 	struct fiber_options fibers;
@@ -39,7 +41,9 @@ struct world {
 	bool state_dir, region_dir, calm; /* calm: the last life ends with faults healed, and checks */
 	unsigned clients, connections, keys, spurious;
 	uint32_t length; /* of values, on average */
-	unsigned gets, deletes, hot; /* of 100 commands; hot: those for a few keys */
+	unsigned gets, deletes; /* of 100 commands */
+	/* Of 100 keys: one of a few; of the others: what the engine works at; of the others: what the client has used of late. */
+	unsigned hot, follows, repeats;
 	uint64_t think_ns; /* at most, of a client with nothing under way */
 	unsigned lives;
 	struct life_plan plan[LIVES_MOST];

@@ -115,6 +115,8 @@ struct model_change *model_begin(struct model *model, const struct model_view *v
 		return NULL;
 	if (oldest->state != CHANGE_NONE && oldest->number > k->forgotten)
 		k->forgotten = oldest->number;
+	if (oldest->state != CHANGE_NONE && oldest->id > k->forgotten_id)
+		k->forgotten_id = oldest->id;
 	*oldest = (struct model_change){ .state = CHANGE_FLYING,
 					 .is_head = is_head,
 					 .number = ++model->numbers,
@@ -415,7 +417,7 @@ static void check_number(struct model *model, const struct model_view *view, uin
 		else if (!change->id)
 			least--;
 	}
-	if (k->forgotten < head->number && (count < least || count > most))
+	if (k->forgotten < head->number && k->forgotten_id < head->id && (count < least || count > most))
 		finding("key %u: the count of change %" PRIu64 " is %" PRId64 ", and should be %" PRId64 " to %" PRId64,
 			view->key, head->number, count, least, most);
 }

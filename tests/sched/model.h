@@ -44,7 +44,7 @@ struct model_key {
 	struct model_change change[MODEL_CHANGES];
 	uint64_t floor, dead; /* ids: below the first none is seen, up to the second neither */
 	uint64_t seen; /* the id that was seen last */
-	uint64_t forgotten; /* changes up to this number may be none of those above */
+	uint64_t forgotten, forgotten_id; /* changes up to this number, or this id, may be none of those above */
 	uint64_t begun; /* commands on the key so far */
 	uint32_t flying; /* that change something */
 	uint32_t touching; /* of these, touches */

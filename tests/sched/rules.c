@@ -32,6 +32,35 @@ bool rules_rebuilds(const struct store *store)
 	return store->rebuild != NULL;
 }
 
+static bool any_has_readers(struct store *store)
+{
+	for (uint32_t i = 0; i < store->segments->segments; i++) {
+		struct seg_live *live = seg_live_at(store->segments, i);
+
+		if (live->state == SEG_RECLAIMING && live->sequence == 0)
+			return true;
+	}
+	return false;
+}
+
+bool rules_is_moment(struct store *store, enum rules_moment moment)
+{
+	switch (moment) {
+	case MOMENT_WRITE:
+		return cleaner_is_writing(store);
+	case MOMENT_READERS:
+		return any_has_readers(store);
+	case MOMENT_RESCUE:
+		return store->segments->rescue != NULL;
+	case MOMENT_REBUILD:
+		return store->rebuild != NULL;
+	case MOMENT_MERGE:
+		return store->merge != NULL;
+	default:
+		return false;
+	}
+}
+
 void rules_liveness(struct world *world, struct store *store)
 {
 	unsigned waited = 0;
@@ -63,17 +92,16 @@ void rules_rest(struct store *store)
 
 /* Does the match lead to a record of the key? It looks into the drive itself: no time passes, and nobody waits. */
 static bool leads_to(const struct world *world, struct store *store, const struct fidx_match *match, const char *name,
-		     unsigned length)
+		     unsigned length, struct seg_record *record)
 {
 	uint64_t offset = seg_position(store->segments, match->segment, match->place, match->function);
 	uint64_t at = seg_offset(store->segments, match->segment) + offset;
 	uint64_t most = store->segment_bytes - offset, needed;
-	struct seg_record record;
 
 	return at + most <= world->drive.bytes &&
 	       seg_record_read(store->segments, match->segment, match->sequence, offset, world->drive.now + at, most,
-			       &record, &needed) == FS_OK &&
-	       record.key_length == length && memcmp(record.key, name, length) == 0;
+			       record, &needed) == FS_OK &&
+	       record->key_length == length && memcmp(record->key, name, length) == 0;
 }
 
 /* An object that is changed or new in DRAM has no slot, and no key has two. */
@@ -81,6 +109,7 @@ static void check_key(const struct world *world, struct store *store, unsigned n
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
 	struct fidx_extent extent;
+	struct seg_record record;
 	struct fidx_key key;
 	char name[40];
 	unsigned length = model_name(number, name), matches, own = 0;
@@ -96,27 +125,44 @@ static void check_key(const struct world *world, struct store *store, unsigned n
 	(void)flash_may_hold(store, &key, match, &matches, &extent, &has_extent);
 	lock_release(&stripe->lock);
 	for (unsigned i = 0; i < matches; i++)
-		own += leads_to(world, store, &match[i], name, length);
+		own += leads_to(world, store, &match[i], name, length, &record);
 	if (own > 1 || (own == 1 && is_dirty))
 		finding("key %u has %u slots%s", number, own, is_dirty ? ", and an item that is not a copy" : "");
+}
+
+/* Would a get that begins now return what it must not? */
+static void check_age(const struct world *world, struct store *store, unsigned number, uint32_t expiry, uint64_t cas,
+		      const char *place)
+{
+	const struct model_key *key = &world->model.key[number];
+
+	if ((cas < key->floor || cas <= key->dead) &&
+	    store_alive(store, expiry, cas, store_now_seconds(store, clk_now_us(store->clock))))
+		finding("key %u: its object %s has the id %llu, and it is %llu, or was gone up to %llu", number, place,
+			(unsigned long long)cas, (unsigned long long)key->floor, (unsigned long long)key->dead);
 }
 
 void rules_glance(struct world *world, struct store *store, unsigned number)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
+	struct seg_record record;
 	struct fidx_key key;
 	char name[40];
 	unsigned length = model_name(number, name), matches;
 	uint64_t hash = store_hash(store, name, length);
 	struct stripe *stripe = store_stripe(store, hash);
 	const struct item *item;
+	bool is_dirty;
 
 	fidx_key_of(store->index, hash, &key);
 	lock_acquire(&stripe->lock);
 	item = stripe_find(stripe, hash, name, length);
-	matches = item && !(item->state & ITEM_CLEAN) ? fidx_lookup(store->index, &key, match) : 0;
+	is_dirty = item && !(item->state & ITEM_CLEAN);
+	if (item)
+		check_age(world, store, number, item->expiry, item->cas, "in DRAM");
+	matches = is_dirty ? fidx_lookup(store->index, &key, match) : 0;
 	for (unsigned i = 0; i < matches; i++)
-		if (leads_to(world, store, &match[i], name, length))
+		if (leads_to(world, store, &match[i], name, length, &record))
 			finding("key %u has a slot, and an item that is not a copy", number);
 	lock_release(&stripe->lock);
 }

@@ -8,6 +8,17 @@
 struct store;
 struct world;
 
+/* What a life may end in. */
+enum rules_moment {
+	MOMENT_NONE,
+	MOMENT_WRITE, /* a segment is being written */
+	MOMENT_READERS, /* a segment is reclaimed, and has readers left */
+	MOMENT_RESCUE, /* a segment is being copied, as its reads fail */
+	MOMENT_REBUILD, /* the walk after a crash of the host */
+	MOMENT_MERGE, /* a chain of the frugal index is being written */
+	MOMENTS
+};
+bool rules_is_moment(struct store *store, enum rules_moment moment);
 /* Is the walk after a crash of the host under way? */
 bool rules_rebuilds(const struct store *store);
 
@@ -16,7 +27,8 @@ bool rules_rebuilds(const struct store *store);
 void rules_liveness(struct world *world, struct store *store);
 /* Waits until cleaner and keeper have come to rest, in bounded time. */
 void rules_rest(struct store *store);
-/* Looks at one key beside everything else: an object in DRAM that is no copy has no slot. Takes the key's stripe. */
+/* Looks at one key beside everything else: an object in DRAM that is no copy has no slot, and what a get would find is no older
+   than it may be. Takes the key's stripe. */
 void rules_glance(struct world *world, struct store *store, unsigned key);
 /* Looks at every key, segment and account. Nothing is under way. */
 void rules_check(struct world *world, struct store *store);

@@ -43,7 +43,8 @@ static void choose_index(struct store_config *config, struct rng *rng)
 		config->frugal_memory = one_in(rng, 2) ? 100 : 13;
 		config->flash_object_bytes = 100;
 	}
-	if (one_in(rng, 3)) /* other keys' slots match */
+	if (one_in(rng,
+		   config->index == STORE_INDEX_FRUGAL ? 2 : 3)) /* other keys' slots match; stripes have many keys */
 		config->tag_bits = 2 + (unsigned)rng_below(rng, 6);
 	if (one_in(rng, 3))
 		config->functions = 2;
@@ -68,7 +69,7 @@ static void choose_clients(struct world *world, struct rng *rng)
 
 	world->clients = 2 + (unsigned)rng_below(rng, 4);
 	world->connections = 1 + (unsigned)rng_below(rng, 6);
-	world->length = lengths[rng_below(rng, 4)];
+	world->length = config->segment_bytes > MIB(1) ? 4000 : lengths[rng_below(rng, 4)];
 	keys = bytes / (world->length + 100) * (1 + rng_below(rng, 6)) / 2;
 	world->keys = keys > MODEL_KEYS ? MODEL_KEYS : keys < 100 ? 100 : (unsigned)keys;
 	world->spurious = one_in(rng, 2) ? 0 : 20;
@@ -76,6 +77,8 @@ static void choose_clients(struct world *world, struct rng *rng)
 	world->gets = 20 + (unsigned)rng_below(rng, 40);
 	world->deletes = 2 + (unsigned)rng_below(rng, 12);
 	world->hot = one_in(rng, 3) ? 50 : (unsigned)rng_below(rng, 30);
+	world->follows = one_in(rng, 3) ? 0 : (unsigned)rng_below(rng, 60);
+	world->repeats = one_in(rng, 3) ? 0 : (unsigned)rng_below(rng, 40);
 }
 
 static void choose_config(struct world *world, struct rng *rng)
@@ -92,6 +95,11 @@ static void choose_config(struct world *world, struct rng *rng)
 	if (!one_in(rng, 4)) /* most objects are on flash */
 		config->item_bytes = KIB(112) + KIB(16) * rng_below(rng, 16);
 	config->segment_bytes = one_in(rng, 4) ? KIB(128) : KIB(64);
+	if (world->ages && !one_in(rng, 3)) { /* a rescue copies a MiB at a time */
+		config->segment_bytes = MIB(1) + KIB(64) * (1 + rng_below(rng, 4));
+		config->memory_bytes = 12 * config->segment_bytes;
+		config->item_bytes = 3 * config->segment_bytes;
+	}
 	config->flash_bytes = SUPER_BYTES + segments * config->segment_bytes;
 	config->flash_object_bytes = one_in(rng, 2) ? 400 : 100 + (uint32_t)rng_below(rng, 4000);
 	config->max_item_bytes = 1 << 16;
@@ -164,20 +172,49 @@ static void choose_drive(struct world *world, struct rng *rng)
 struct instant {
 	const char *name;
 	unsigned most; /* calls until it kills */
+	enum { ANY, SLOTS, FRUGAL, JOURNAL, AGES } with; /* the seeds that have it */
 };
 
-static void choose_faults(struct life_plan *plan, struct rng *rng)
+static bool has_instant(const struct world *world, const struct instant *instant)
+{
+	switch (instant->with) {
+	case SLOTS:
+		return world->config.index == STORE_INDEX_SLOTS;
+	case FRUGAL:
+		return world->config.index == STORE_INDEX_FRUGAL;
+	case JOURNAL:
+		return world->config.journal;
+	case AGES:
+		return world->ages;
+	default:
+		return true;
+	}
+}
+
+static const struct instant *choose_instant(const struct world *world, struct rng *rng)
 {
 	static const struct instant kills[] = {
-		{ "killed_at_slot_clear", 1000 }, { "killed_in_commit", 500 },  { "killed_in_reclaim", 100 },
-		{ "killed_in_close", 10 },        { "killed_in_row", 20 },      { "killed_in_relocation", 200 },
-		{ "killed_in_flush", 4 },         { "killed_in_journal", 200 }, { "killed_in_rescue", 3 },
-		{ "killed_in_merge", 10 },        { "killed_in_take_over", 5 }, { "killed_in_rebuild", 20 },
-		{ "killed_in_save", 1 },          { "killed_in_table", 2 },
+		{ "killed_at_slot_clear", 1000, ANY }, { "killed_in_commit", 500, SLOTS },
+		{ "killed_in_reclaim", 100, ANY },     { "killed_in_close", 4, ANY },
+		{ "killed_in_row", 10, ANY },          { "killed_in_relocation", 200, SLOTS },
+		{ "killed_in_flush", 4, ANY },         { "killed_in_journal", 200, JOURNAL },
+		{ "killed_in_rescue", 3, AGES },       { "killed_in_merge", 10, FRUGAL },
+		{ "killed_in_take_over", 5, ANY },     { "killed_in_rebuild", 20, JOURNAL },
+		{ "killed_in_save", 1, ANY },          { "killed_in_table", 2, ANY },
 	};
+	const struct instant *kill;
+
+	do
+		kill = &kills[rng_below(rng, sizeof(kills) / sizeof(kills[0]))];
+	while (!has_instant(world, kill));
+	return kill;
+}
+
+static void choose_faults(const struct world *world, struct life_plan *plan, struct rng *rng)
+{
 	static const char *const others[] = { "store_revalidation_fails=every:7", "reclaim_walk_fails=every:2000",
 					      "cleaner_pause_before_commit=every:3" };
-	const struct instant *kill = &kills[rng_below(rng, sizeof(kills) / sizeof(kills[0]))];
+	const struct instant *kill = choose_instant(world, rng);
 	size_t at = 0;
 
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
@@ -205,6 +242,20 @@ static enum life_end choose_end(const struct world *world, struct rng *rng)
 	return world->region_dir && !one_in(rng, 3) ? LIFE_KILL : LIFE_STOP;
 }
 
+/* A life that ends in the midst of some work of the engine. */
+static enum rules_moment choose_moment(const struct world *world, struct rng *rng)
+{
+	enum rules_moment moment = (enum rules_moment)rng_below(rng, MOMENTS);
+
+	if (world->ages && one_in(rng, 2))
+		return MOMENT_RESCUE;
+	if (one_in(rng, 2))
+		return MOMENT_NONE;
+	if (world->config.index == STORE_INDEX_FRUGAL)
+		return one_in(rng, 2) ? MOMENT_READERS : MOMENT_MERGE;
+	return moment;
+}
+
 static void choose_lives(struct world *world, struct rng *rng)
 {
 	uint64_t commands = 4000 + rng_below(rng, 16000);
@@ -216,11 +267,17 @@ static void choose_lives(struct world *world, struct rng *rng)
 
 		plan->end = is_last ? LIFE_STOP : choose_end(world, rng);
 		plan->end_point = ((uint64_t)1 << (12 + rng_below(rng, 9))) + rng_below(rng, 500000);
+		plan->moment = is_last ? MOMENT_NONE : choose_moment(world, rng);
 		plan->commands = is_last ? commands : rng_below(rng, commands);
 		plan->pause_ns = one_in(rng, 20) ? 100 * SECOND_NS : rng_below(rng, 3 * SECOND_NS);
 		plan->saves = !one_in(rng, 4);
 		choose_fibers(plan, rng);
-		choose_faults(plan, rng);
+		choose_faults(world, plan, rng);
+		if (!is_last &&
+		    (plan->moment != MOMENT_NONE || strstr(plan->faults, "killed"))) { /* it should come to that */
+			plan->commands = 2 * commands;
+			plan->end_point *= 16;
+		}
 	}
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "tests/sched/clients.h"
 #include "tests/sched/fibers.h"
 #include "tests/sched/finding.h"
 #include "tests/sched/life.h"
@@ -429,12 +430,25 @@ WRAP(int, close, int fd)
 	return 0;
 }
 
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+uint64_t __real_store_hash(const struct store *store, const char *key, size_t length);
+
+/* A thread of the engine's own is about to do something with the key: clients may want it, too. */
+WRAP(uint64_t, store_hash, const struct store *store, const char *key, size_t length)
+{
+	clients_hear(key, length);
+	return __real_store_hash(store, key, length);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Of a fault point that kills. */
+/* Of a fault point that kills. The signal comes at once, or when the others have gone on for a while. */
 WRAP(int, raise, int number)
 {
 	(void)number;
+	if (fiber_random(2))
+		fiber_stand_still();
 	life_killed();
 }
 
