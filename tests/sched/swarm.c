@@ -63,7 +63,7 @@ static void choose_index(struct store_config *config, struct rng *rng)
 /* What clients do: the objects take from a half to thrice of what DRAM and flash have room for. */
 static void choose_clients(struct world *world, struct rng *rng)
 {
-	static const uint32_t lengths[] = { 50, 150, 300, 600 };
+	static const uint32_t lengths[] = { 100, 200, 300, 600 };
 	const struct store_config *config = &world->config;
 	uint64_t bytes = (config->item_bytes ? config->item_bytes : config->memory_bytes) + config->flash_bytes, keys;
 
@@ -79,6 +79,17 @@ static void choose_clients(struct world *world, struct rng *rng)
 	world->hot = one_in(rng, 3) ? 50 : (unsigned)rng_below(rng, 30);
 	world->follows = one_in(rng, 3) ? 0 : (unsigned)rng_below(rng, 60);
 	world->repeats = one_in(rng, 3) ? 0 : (unsigned)rng_below(rng, 40);
+}
+
+/* In most seeds DRAM has room for half of the objects at the most, and at least for the candidates of a segment. */
+static void choose_memory(struct world *world, struct rng *rng)
+{
+	struct store_config *config = &world->config;
+	uint64_t half = (uint64_t)world->keys * (world->length + 100) / 2, least = config->segment_bytes / 4 * 7;
+
+	if (one_in(rng, 8) || (config->item_bytes && config->item_bytes <= half))
+		return;
+	config->item_bytes = half > least ? half : least;
 }
 
 static void choose_config(struct world *world, struct rng *rng)
@@ -116,6 +127,7 @@ static void choose_config(struct world *world, struct rng *rng)
 	config->journal = world->state_dir && config->index == STORE_INDEX_SLOTS && one_in(rng, 2);
 	drive_make(&world->drive, config->flash_bytes, SUPER_BYTES);
 	choose_clients(world, rng);
+	choose_memory(world, rng);
 }
 
 /* ---- the scheduler and the drive ------------------------------------------------------------- */
@@ -275,8 +287,8 @@ static void choose_lives(struct world *world, struct rng *rng)
 		choose_faults(world, plan, rng);
 		if (!is_last &&
 		    (plan->moment != MOMENT_NONE || strstr(plan->faults, "killed"))) { /* it should come to that */
-			plan->commands = 2 * commands;
-			plan->end_point *= 16;
+			plan->commands = commands;
+			plan->end_point *= 8;
 		}
 	}
 }
