@@ -20,7 +20,7 @@
 #define HOT_COMMANDS 300u /* until others are hot */
 #define HEARD_KEYS 16u
 #define GLANCES 10u /* of 100 answers */
-#define LATE_KEYS 32u
+#define USED_KEYS 32u
 #define PATIENCE_NS (600 * SECOND_NS) /* a command that isn't answered by then never is */
 
 struct client;
@@ -46,8 +46,8 @@ struct client {
 	uint64_t found;
 	bool sets; /* sets alone */
 	uint64_t commands; /* of its own, if it has a number of them */
-	uint16_t late[LATE_KEYS]; /* those that it has asked for, by turns */
-	unsigned lates;
+	uint16_t used[USED_KEYS]; /* those that it has asked for, by turns */
+	unsigned uses;
 	struct connection connection[CONNECTIONS_MOST];
 	struct model_flush flush;
 };
@@ -195,8 +195,8 @@ static unsigned choose_any(struct client *client)
 	if (heards && rng_below(rng, 100) < world->follows)
 		return heard[(heards - 1 - (unsigned)rng_below(rng, heards < HEARD_KEYS ? heards : HEARD_KEYS)) %
 			     HEARD_KEYS];
-	if (client->lates && rng_below(rng, 100) < world->repeats)
-		return client->late[rng_below(rng, client->lates < LATE_KEYS ? client->lates : LATE_KEYS)];
+	if (client->uses && rng_below(rng, 100) < world->repeats)
+		return client->used[rng_below(rng, client->uses < USED_KEYS ? client->uses : USED_KEYS)];
 	return (unsigned)rng_below(rng, keys);
 }
 
@@ -207,7 +207,7 @@ static unsigned choose_key(struct client *client)
 	if (client->key < MODEL_KEYS)
 		return client->key++;
 	key = choose_any(client);
-	client->late[client->lates++ % LATE_KEYS] = (uint16_t)key;
+	client->used[client->uses++ % USED_KEYS] = (uint16_t)key;
 	return key;
 }
 
