@@ -69,6 +69,12 @@ def gains(series, field):
     return [after - before for before, after in zip(moments, moments[1:])]
 
 
+def test_a_budget_of_nothing_is_none(trace):
+    """Not the daemon's own, which holds where none is given."""
+    none, own = (played(trace, *words)[-1]["flash_bytes_written"] for words in (["--clwa", "0"], []))
+    assert none == played(trace, "--option", "flash-write-ratio=0")[-1]["flash_bytes_written"] > 2 * own
+
+
 def test_the_load_doubles(trace):
     requests_made = gains(played(trace, "--option", "flash-write-ratio=0.15"), "requests")
     early, late = sum(requests_made[:INTERVALS // 2]), sum(requests_made[INTERVALS // 2:])

@@ -244,7 +244,7 @@ static struct store_config store_config_of(const struct sim_config *config, cons
 		store.training_window_ms = config->train_us / 1000;
 	if (config->horizon_us)
 		store.flashiness_horizon_ms = config->horizon_us / 1000;
-	if (config->clwa > 0)
+	if (config->has_clwa)
 		store.flash_write_ratio = config->clwa;
 	if (config->reinsert)
 		store.reinsertion = STORE_REINSERT_READ;

@@ -200,7 +200,7 @@ def add_sizes(parser):
 
 def add_clwa(rules):
     rules.add_argument("--clwa", metavar="X[,X...]", type=several(budget),
-                       help="the budget: bytes written to flash per byte that applications write  (0: none)")
+                       help="the budget: bytes written to flash per byte that applications write; 0: none  (none; for flashield the daemon's)")
 
 
 def add_run(commands):
@@ -356,7 +356,7 @@ def spec_of(chosen):
         "options": ",".join(chosen.option) if chosen.option else None,
     }
     runs = [{"policy": policy, **pair, "clwa": clwa, **rules}
-            for pair, policy, clwa in itertools.product(sizes_of(chosen), chosen.policy, chosen.clwa or [0])]
+            for pair, policy, clwa in itertools.product(sizes_of(chosen), chosen.policy, chosen.clwa or [None])]
     if len(runs) > MOST_RUNS:
         print(f"flashield-sim: these are {len(runs)} runs; {MOST_RUNS} are the most", file=sys.stderr)
         sys.exit(2)

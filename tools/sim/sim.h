@@ -57,6 +57,7 @@ struct sim_space {
 struct sim_config {
 	struct sim_space space;
 	double clwa; /* the byte budget: flash bytes written per byte that applications write; 0: none */
+	bool has_clwa; /* it was given; else the engine takes its own */
 	uint64_t train_us, horizon_us; /* of what learns; 0: the policy's defaults */
 	uint64_t objects; /* object numbers are below */
 	uint32_t apps;

@@ -52,7 +52,7 @@ class Study:
 
     def run_of(self, sizes, clwa, share):
         chosen = self.chosen
-        run = {"policy": chosen.policy, **sizes, "clwa": clwa, "segment_bytes": chosen.segment, "warmup_us": chosen.warmup,
+        run = {"policy": chosen.policy, **sizes, "clwa": clwa or None, "segment_bytes": chosen.segment, "warmup_us": chosen.warmup,
                "train_us": chosen.train, "horizon_us": chosen.horizon, "sample": share, "accounting": "full",
                "changed_is_update": chosen.changed_sizes == "update",
                "options": ",".join(chosen.option) if chosen.option else None}

@@ -193,6 +193,7 @@ struct sim_run spec_run(const struct spec *spec, size_t number, const struct spo
 		.sample = (uint32_t)count_of(spec_of_run, "sample", 1),
 		.config = {
 			.clwa = real_of(spec_of_run, "clwa", 0),
+			.has_clwa = has(spec_of_run, "clwa"),
 			.train_us = span_share(spool, spec_of_run, "train_us", SHARE_OF_SPAN),
 			.horizon_us = horizon_of(spool, spec_of_run),
 			.objects = (uint64_t)spool->keys * spec->copies,
