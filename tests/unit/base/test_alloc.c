@@ -87,6 +87,25 @@ static void resident_memory_follows_use(void **state)
 	assert_true(resident_bytes() < before + bytes * 2);
 }
 
+static void figures_are_of_now(void **state)
+{
+	const size_t bytes = (size_t)64 << 20;
+	struct mem_figures before, with, after;
+	void *memory;
+
+	(void)state;
+#ifdef FS_LIBC_MALLOC
+	skip(); /* a sanitizer's allocator has none */
+#endif
+	mem_figures(&before);
+	memory = mem_alloc(bytes);
+	mem_figures(&with);
+	mem_free(memory);
+	mem_figures(&after);
+	assert_true(with.allocated >= before.allocated + bytes);
+	assert_true(after.allocated < before.allocated + bytes / 2);
+}
+
 #define THINNED 200000u
 #define THINNED_BYTES 300u
 
@@ -247,6 +266,7 @@ int main(void)
 		cmocka_unit_test(coarse_pages_are_told),
 		cmocka_unit_test(memory_is_zeroed_and_aligned_where_it_says),
 		cmocka_unit_test(resident_memory_follows_use),
+		cmocka_unit_test(figures_are_of_now),
 		cmocka_unit_test(moved_memory_keeps_its_bytes_and_lies_denser),
 		cmocka_unit_test(what_one_thread_leaves_free_is_there_for_another),
 	};

@@ -239,6 +239,44 @@ static void other_files_are_told_apart(void **state)
 	close(fd);
 }
 
+static struct stat file_of(uid_t user)
+{
+	struct stat st;
+
+	assert_int_equal(chown(path, user, user), 0);
+	assert_int_equal(stat(path, &st), 0);
+	return st;
+}
+
+/* A daemon that starts as root and then becomes another user. */
+static void a_new_file_is_its_user_s_and_another_s_is_refused(void **state)
+{
+	const struct region_owner owner = { .user = 12345, .group = 12346 };
+	struct region *region;
+	enum region_found found;
+	struct stat st;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(region_open(&region, most, folder, "file", &owner, &found, reason), FS_OK);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, owner.user);
+	assert_int_equal(st.st_gid, owner.group);
+	region_destroy(region);
+	for (off_t bytes = 0; bytes <= 10000; bytes += 10000) {
+		struct stat another;
+
+		assert_int_equal(truncate(path, bytes), 0);
+		another = file_of(owner.user + 1);
+		assert_int_equal(region_open(&region, most, folder, "file", &owner, &found, reason), FS_EINVAL);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_uid, another.st_uid);
+	}
+	file_of(0); /* with bytes in it */
+	assert_int_equal(region_open(&region, most, folder, "file", &owner, &found, reason), FS_EINVAL);
+}
+
 static void a_file_gets_another_name(void **state)
 {
 	struct region *region = open_new(), *other;
@@ -366,6 +404,7 @@ int main(void)
 		TEST(an_area_given_back_reads_as_zeros),
 		TEST(parts_outlive_the_process),
 		TEST(other_files_are_told_apart),
+		TEST(a_new_file_is_its_user_s_and_another_s_is_refused),
 		TEST(a_file_gets_another_name),
 		TEST(too_little_room_is_told),
 		TEST(a_look_changes_nothing),

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -122,6 +123,40 @@ static void an_overflow_empties_all_but_the_counters_that_overflowed(void **stat
 	sketch_fini(&sketch);
 }
 
+static uint64_t random_number(uint64_t *state)
+{
+	uint64_t mixed = *state += 0x9e3779b97f4a7c15ull;
+
+	mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
+	return mixed ^ mixed >> 31;
+}
+
+/* Until the first overflow. Keys share counters. */
+static void no_key_is_colder_than_its_accesses(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned round = 0; round < 40; round++) {
+		uint64_t had[64] = { 0 }, keys[64];
+		struct sketch sketch;
+
+		sketch_init(&sketch, 16);
+		for (unsigned i = 0; i < 64; i++)
+			keys[i] = random_number(&seed);
+		for (;;) {
+			unsigned key = (unsigned)random_number(&seed) % 64;
+			double hotness = sketch_add(&sketch, keys[key], 1);
+
+			if (sketch.emptied > 0)
+				break;
+			had[key]++;
+			assert_true(hotness / 100 * (double)sketch.sum > (double)had[key] - 0.5);
+		}
+		sketch_fini(&sketch);
+	}
+}
+
 static void one_column_holds_too(void **state)
 {
 	struct sketch sketch;
@@ -144,6 +179,7 @@ int main(void)
 		cmocka_unit_test(a_hot_key_is_told_from_cold_ones),
 		cmocka_unit_test(what_costs_more_reads_is_hotter),
 		cmocka_unit_test(an_overflow_empties_all_but_the_counters_that_overflowed),
+		cmocka_unit_test(no_key_is_colder_than_its_accesses),
 		cmocka_unit_test(one_column_holds_too),
 	};
 
