@@ -24,18 +24,21 @@ static void rows_that_don_t_fit_are_refused(void **state)
 	(void)state;
 	make_chain(&w, 3);
 	const struct chain_row right = *w.frugal->chain->row;
+	const uint64_t end = chain_layout(w.frugal->partitions, right.columns, right.segments).end;
+	struct chain_row fits = right;
 	const struct chain_row wrong[] = {
 		{ .block = right.block, .columns = COLUMNS_MOST + 1, .segments = right.segments },
 		{ .block = right.block, .columns = right.columns, .segments = FRUGAL_CHAIN_SEGMENTS + 1 },
 		{ .block = right.block, .columns = COLUMNS_MOST, .segments = right.segments },
-		{ .block = { right.block.offset, 8 }, .columns = right.columns, .segments = right.segments },
+		{ .block = { right.block.offset, end - 1 }, .columns = right.columns, .segments = right.segments },
 	};
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct chain_row row = wrong[i];
 
 		assert_false(chain_fill(w.frugal, &row, &chain));
 	}
-	assert_true(chain_fill(w.frugal, w.frugal->chain->row, &chain));
+	fits.block.bytes = end;
+	assert_true(chain_fill(w.frugal, &fits, &chain));
 	assert_true(chain_is_sound(w.frugal, &chain));
 	world_close(&w);
 }

@@ -98,6 +98,37 @@ static void an_innocent_slot_that_goes_with_a_set_is_a_miss_never_a_wrong_answer
 	assert_value(h, twin, "another");
 }
 
+static void set_for_a_while(struct harness *h)
+{
+	run_full(h, .op = STORE_SET, .key = h->hook_argument, .value = "value", .length = 5, .exptime = 100);
+}
+
+/* The owner's slot comes after the set of its twin, so that the get of the twin finds that expired in DRAM, and reads. */
+static void what_has_expired_is_gone_before_another_keys_slot_is_read(void **state)
+{
+	struct harness *h = *state;
+	char twin[32];
+	uint64_t met;
+	int64_t bytes;
+
+	open_with_narrow_tags(h);
+	set(h, "owner", "its value");
+	twin_of(h, "owner", twin, sizeof(twin));
+	h->hook_argument = twin;
+	while_planned(h, "owner", PHASE_GATHERED, set_for_a_while);
+	assert_int_equal(where(h, "owner"), FLASH);
+	assert_int_equal(where(h, twin), DRAM);
+	context_settle(&h->worker[0]->context);
+	bytes = atomic_load(&h->store->item_bytes);
+	seconds_pass(h, 200);
+	met = ctr_sum(CTR_false_matches);
+	assert_missing(h, twin);
+	assert_true(ctr_sum(CTR_false_matches) > met);
+	context_settle(&h->worker[0]->context);
+	assert_true(atomic_load(&h->store->item_bytes) < bytes);
+	assert_value(h, "owner", "its value");
+}
+
 static void a_set_clears_every_slot_that_may_be_the_keys(void **state)
 {
 	struct harness *h = *state;
@@ -301,6 +332,7 @@ int main(void)
 		TEST(another_keys_slot_is_never_answered_with),
 		TEST(a_collision_that_was_met_costs_no_second_read),
 		TEST(an_innocent_slot_that_goes_with_a_set_is_a_miss_never_a_wrong_answer),
+		TEST(what_has_expired_is_gone_before_another_keys_slot_is_read),
 		TEST(a_set_clears_every_slot_that_may_be_the_keys),
 		TEST(a_failed_read_is_a_miss_with_its_own_counter),
 		TEST(a_corrupt_read_is_a_miss_with_its_own_counter),
