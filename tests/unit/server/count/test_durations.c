@@ -30,6 +30,7 @@ static int begin(void **state)
 	if (store_open(&store, &config, reason) != FS_OK || store_worker_create(&worker, store) != FS_OK)
 		return -1;
 	durations = (struct durations){ .since_ns = store_worker_turn(worker) };
+	durations_done(&durations, worker, durations.since_ns);
 	durations_sent(&durations, worker); /* what the thread counted in other tests */
 	durations.since_ns = store_worker_turn(worker);
 	for (int i = 0; i < LAT_COUNT; i++) {
@@ -142,6 +143,29 @@ static void late_ones_are_recorded_each(void **state)
 	assert_recorded(LAT_dram_hit, 3, 220 + 2 * 20);
 }
 
+/* One command may count several: it is recorded once, as what took longest. */
+static void a_late_one_of_several_kinds_is_recorded_as_one(void **state)
+{
+	uint64_t since_ns = durations.since_ns;
+
+	(void)state;
+	clk_scripted_advance(&clock_, 10);
+	ctr_add(CTR_dram_hits, 1);
+	ctr_add(CTR_get_misses, 1);
+	durations_done(&durations, worker, since_ns);
+	ctr_add(CTR_get_misses, 1);
+	ctr_add(CTR_cmd_set, 1);
+	durations_done(&durations, worker, since_ns);
+	ctr_add(CTR_cmd_set, 1);
+	ctr_add(CTR_flash_hits, 1);
+	durations_done(&durations, worker, since_ns);
+	durations_sent(&durations, worker);
+	assert_recorded(LAT_dram_hit, 1, 10);
+	assert_recorded(LAT_miss, 1, 10);
+	assert_recorded(LAT_set, 0, 0);
+	assert_recorded(LAT_flash_hit, 1, 10);
+}
+
 /* More than there is room for, with nothing else in the turn. */
 static void many_late_ones(void **state)
 {
@@ -172,6 +196,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_batch_has_one_duration, begin, end),
 		cmocka_unit_test_setup_teardown(a_second_batch_begins_later, begin, end),
 		cmocka_unit_test_setup_teardown(late_ones_are_recorded_each, begin, end),
+		cmocka_unit_test_setup_teardown(a_late_one_of_several_kinds_is_recorded_as_one, begin, end),
 		cmocka_unit_test_setup_teardown(many_late_ones, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,36 @@ static void a_name_is_not_its_own_key(void **state)
 	assert_int_equal(gets_of("(none)"), 3);
 }
 
+static void get_of_app(const char *app)
+{
+	char key[40];
+
+	snprintf(key, sizeof(key), "%s:k", app);
+	get(key);
+}
+
+/* The last names are remembered by their first bytes. */
+static void names_that_differ_in_one_byte_are_two(void **state)
+{
+	static const char *const pairs[][2] = {
+		{ "a", "b" },
+		{ "ca", "cb" },
+		{ "ac", "bc" },
+		{ "afternoon", "bfternoon" },
+		{ "evening1", "evening2" },
+		{ "morning-1", "morning-2" },
+	};
+
+	(void)state;
+	for (unsigned round = 1; round <= 3; round++)
+		for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+			get_of_app(pairs[i][0]);
+			get_of_app(pairs[i][1]);
+			assert_int_equal(gets_of(pairs[i][0]), round);
+			assert_int_equal(gets_of(pairs[i][1]), round);
+		}
+}
+
 /* Names of 1 to 20 bytes, each the start of the next, so that short and long ones meet. */
 static void names_that_start_alike(void **state)
 {
@@ -458,6 +488,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(no_application, begin, end),
 		cmocka_unit_test_setup_teardown(a_name_is_not_its_own_key, begin, end),
+		cmocka_unit_test_setup_teardown(names_that_differ_in_one_byte_are_two, begin, end),
 		cmocka_unit_test_setup_teardown(names_that_start_alike, begin, end),
 		cmocka_unit_test_setup_teardown(bytes_of_any_kind, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_names, begin, end),

@@ -182,6 +182,9 @@ static void bcrypt_runs_once_for_what_is_asked_again(void **state)
 		assert_int_equal(ask(users, "admin", "old"), USERS_WRONG);
 		assert_int_equal(users_bcrypt_runs(users), 3);
 	}
+	/* What the first user may is remembered for that name alone. */
+	assert_int_equal(ask(users, "none", "secret"), USERS_WRONG);
+	assert_int_equal(ask(users, "", "secret"), USERS_WRONG);
 	/* Name and password are told apart: "ab" and "c" are not "a" and "bc". */
 	assert_int_equal(ask(users, "pro", "msecret"), USERS_WRONG);
 }
