@@ -275,11 +275,14 @@ static void the_size_exponent_decides_if_small_objects_come_first(void **state)
 	for (unsigned i = 0; i < 100; i++) {
 		samples[i] = sample_of(next_key(&key, true), i % 2 ? 10 * SMALL : SMALL, true, i % 2 ? 2 : 1);
 		samples[i].state.count = i % 2 ? 2 : 1;
+		samples[i].state.ttl_seconds = i % 2 ? 2 : 1;
 	}
 	assert_int_equal(guard_judge(&by_ttl, samples, 100, 1, 1, 1 / 11.0, &per_byte), FS_OK);
 	assert_int_equal(guard_judge(&by_ttl, samples, 100, 1, 0, 1 / 11.0, &whole), FS_OK);
 	assert_true(fabs(per_byte.freq_hits - 50 / 150.0) < 1e-9); /* all the small ones */
+	assert_true(fabs(per_byte.model_hits - 50 / 150.0) < 1e-9);
 	assert_true(fabs(whole.freq_hits - 10 / 150.0) < 1e-9); /* a tenth of the large ones */
+	assert_true(fabs(whole.model_hits - 10 / 150.0) < 1e-9);
 }
 
 /* ---- the verdict ----------------------------------------------------------------------------- */

@@ -287,6 +287,22 @@ static void between_the_steps_worth_is_interpolated(void **state)
 	assert_true(fabs(expect_of_count(&model, 3.75) - 3.25) < 1e-9); /* decision 4 */
 }
 
+static void between_steps_that_are_equal_is_the_middle(void **state)
+{
+	(void)state;
+	const struct clf_model model = {
+		.weight = { [CLF_COUNT] = 1 },
+		.scale = { [CLF_COUNT] = 1 },
+		.steps = 2,
+		.step_decision = { 2, 2 },
+		.step_worth = { 0, 3 },
+	};
+
+	assert_true(fabs(expect_of_count(&model, 0.25) - 1.5) < 1e-9); /* decision 1 */
+	assert_true(fabs(expect_of_count(&model, 0.75) - 1.5) < 1e-9); /* decision 2 */
+	assert_true(fabs(expect_of_count(&model, 3.75) - 1.5) < 1e-9); /* decision 4 */
+}
+
 /* With as many steps there is one of which each has none. */
 static void steps_without_any_access_have_a_worth_too(void **state)
 {
@@ -346,6 +362,7 @@ int main(void)
 		cmocka_unit_test(worth_by_the_model_is_in_units_of_counts),
 		cmocka_unit_test(a_higher_decision_never_means_less),
 		cmocka_unit_test(between_the_steps_worth_is_interpolated),
+		cmocka_unit_test(between_steps_that_are_equal_is_the_middle),
 		cmocka_unit_test(steps_without_any_access_have_a_worth_too),
 		cmocka_unit_test(of_a_hot_objects_accesses_only_some_count),
 		cmocka_unit_test(training_repeats_exactly),
