@@ -115,6 +115,30 @@ static void every_option_is_there(void **state)
 	free(memcached);
 }
 
+static unsigned accepted_lines;
+
+static void count_accepted(const char *line)
+{
+	accepted_lines += strncmp(line, "Accepts ", 8) == 0;
+}
+
+/* A flag has no value, and of a text nothing is refused. */
+static void the_manual_says_what_numbers_and_words_are_accepted(void **state)
+{
+	unsigned wanted = 0;
+
+	(void)state;
+	for (int i = 0; i < conf_row_count; i++) {
+		enum conf_type type = conf_rows[i].option.type;
+
+		wanted += conf_rows[i].kind == CONF_ROW_OPTION && type != CONF_TYPE_FLAG && type != CONF_TYPE_COUNT &&
+			  type != CONF_TYPE_STRING;
+	}
+	accepted_lines = 0;
+	each_line(CONF_REFERENCE_MAN_OPTIONS, count_accepted);
+	assert_int_equal(accepted_lines, wanted);
+}
+
 static void every_suboption_is_there(void **state)
 {
 	char *md = printed(CONF_REFERENCE_MD_SUBOPTIONS), *man = printed(CONF_REFERENCE_MAN_SUBOPTIONS),
@@ -143,6 +167,7 @@ int main(void)
 		cmocka_unit_test(a_bar_in_a_text_ends_no_cell),
 		cmocka_unit_test(texts_are_no_requests),
 		cmocka_unit_test(every_option_is_there),
+		cmocka_unit_test(the_manual_says_what_numbers_and_words_are_accepted),
 		cmocka_unit_test(every_suboption_is_there),
 	};
 
