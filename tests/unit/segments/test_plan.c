@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans: nothing overlaps, everything lies where its slot will lead, and segments get full. */
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "base/rng.h"
 #include "tests/unit/segments/plans.h"
 
@@ -25,6 +26,33 @@ static void nothing_to_place_is_an_empty_plan(void **state)
 		assert_int_equal(plan.count, 0);
 		seg_plan_fini(&plan);
 	}
+}
+
+static void without_memory_there_is_nothing_to_free(void **state)
+{
+	uint32_t count;
+	struct seg_candidate *candidates = candidates_make(&count, MIB, 300, 0.1, 1);
+
+	(void)state;
+	for (int placement = SEG_PLACE_SWEEP; placement <= SEG_PLACE_PAPER; placement++) {
+		bool fired = true;
+
+		for (unsigned n = 0; fired; n++) {
+			struct seg_plan plan;
+			int code;
+
+			fault_arm(FAULT_memory_alloc, FAULT_AFTER, n);
+			code = plan_simulate(MIB, 16, (enum seg_placement)placement, candidates, count, &plan);
+			fired = fault_fired(FAULT_memory_alloc) > 0;
+			fault_disarm_all();
+			assert_int_equal(code, fired ? FS_ENOMEM : FS_OK);
+			if (fired)
+				assert_null(plan.placed);
+			else
+				seg_plan_fini(&plan);
+		}
+	}
+	mem_free(candidates);
 }
 
 static void what_is_too_long_waits(void **state)
@@ -191,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nonsense_is_refused),
 		cmocka_unit_test(nothing_to_place_is_an_empty_plan),
+		cmocka_unit_test(without_memory_there_is_nothing_to_free),
 		cmocka_unit_test(what_is_too_long_waits),
 		cmocka_unit_test(plans_hold_what_they_must),
 		cmocka_unit_test(a_plan_is_the_same_each_time),

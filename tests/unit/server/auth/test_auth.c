@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "server/auth/auth.h"
@@ -284,6 +285,30 @@ static enum auth_sasl_result step(struct auth *auth, struct auth_sasl **sasl, co
 	return auth_sasl_step(auth, sasl, mechanism, data, length, &challenge, &challenge_length);
 }
 
+static void without_memory_sasl_is_not_there(void **state)
+{
+	struct auth *auth;
+	struct conf conf;
+	bool fired = true;
+
+	(void)state;
+	conf_init(&conf);
+	conf.enable_sasl = true;
+	for (unsigned n = 0; fired; n++) {
+		char reason[256] = "";
+		int code;
+
+		fault_arm(FAULT_memory_alloc, FAULT_AFTER, n);
+		code = auth_open(&auth, &conf, reason);
+		fired = fault_fired(FAULT_memory_alloc) > 0;
+		fault_disarm_all();
+		assert_int_equal(code == FS_OK, !fired);
+		if (code == FS_OK)
+			auth_close(auth);
+	}
+	conf_free(&conf);
+}
+
 static void sasl_refuses_what_is_out_of_order(void **state)
 {
 	char reason[256] = "";
@@ -354,6 +379,7 @@ int main(void)
 		cmocka_unit_test(an_empty_file_lets_nobody_in),
 		cmocka_unit_test(a_reload_takes_all_or_nothing),
 		cmocka_unit_test(checks_go_on_while_the_file_is_read),
+		cmocka_unit_test(without_memory_sasl_is_not_there),
 		cmocka_unit_test(sasl_refuses_what_is_out_of_order),
 	};
 
