@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The reports behind stats, with memcached's names and meanings."""
 import mmap
+import pathlib
 import re
 
 import pytest
 
 from helpers import Kind, fill_turn, until
 
+TABLES = pathlib.Path(__file__).parents[2] / "base" / "metrics"
 PLAIN = Kind(b"a value of some length")
 KINDS = [PLAIN]
 
@@ -71,6 +73,29 @@ def test_settings(client, dram_daemon):
 def test_flash_report_is_complete(placed):
     """The names are there with flash and without."""
     assert not set(FLASH_NAMES) - set(placed.client.stats(b"flash"))
+
+
+def described(table, kind, report):
+    """Names in a table of base/metrics, of rows or counters of that report."""
+    with open(TABLES / f"{table}.def", encoding="utf-8") as opened:
+        rows = re.findall(rf"^{kind}\((\w+), (\w+),", opened.read(), re.M)
+    return [second if kind == "ROW" else first for first, second in rows if report in (first, second)]
+
+
+@pytest.mark.parametrize("report", ["flash", "classifier", "memory", "segments"])
+def test_each_row_that_is_described_is_given(placed, report):
+    """Nothing that the reference names is left out, with flash or without. Of rows the order is the table's too."""
+    given, rows = list(placed.client.stats(report.encode())), described("rows", "ROW", report.upper())
+    assert len(rows) > 2 and [name for name in given if name in rows] == rows
+    assert not set(described("counters", "COUNTER", report.upper())) - set(given)
+
+
+def test_each_row_of_an_application_is_given(start):
+    daemon = start("--app-delimiter", ":")
+    with daemon.client() as client:
+        client.ask(b"set shop:k 0 0 1\r\nx\r\n")
+        given = set(client.stats(b"apps"))
+    assert not {f"shop:{name}" for name in described("rows", "ROW", "APPS") if name != "apps"} - given
 
 
 def test_read_unit(start, flash_options):
