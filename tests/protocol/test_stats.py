@@ -3,10 +3,11 @@
 import mmap
 import pathlib
 import re
+import subprocess
 
 import pytest
 
-from helpers import Kind, fill_turn, until
+from helpers import Kind, fill_turn, flashield_command, until
 
 TABLES = pathlib.Path(__file__).parents[2] / "base" / "metrics"
 PLAIN = Kind(b"a value of some length")
@@ -68,6 +69,22 @@ def test_settings(client, dram_daemon):
     assert not set(SETTINGS) - set(rows)
     assert rows["maxbytes"] == str(64 << 20) and rows["tcpport"] == str(dram_daemon.port)
     assert rows["flashiness_threshold"] == "1"
+
+
+def test_settings_have_each_option_of_ours(client):
+    """Those with a value. memcached's have its names, and most of them a letter."""
+    shown = subprocess.run([flashield_command(), "--help"], check=True, capture_output=True, text=True).stdout
+    names = {name.replace("-", "_") for name in re.findall(r"^      --([a-z0-9-]+)=", shown, re.M)}
+    assert len(names) > 40 and names - set(client.stats(b"settings")) == {"config"}
+
+
+def test_active_slabs_are_those_with_objects(start):
+    """As many as have rows."""
+    with start().client() as client:
+        for count, size in enumerate((10, 100, 1000, 10000), 1):
+            client.set(b"key-%d" % size, b"x" * size)
+            rows = client.stats(b"slabs")
+            assert int(rows["active_slabs"]) == len({name.split(":")[0] for name in rows if ":" in name}) == count
 
 
 def test_flash_report_is_complete(placed):
