@@ -22,6 +22,18 @@ CONDITION = re.compile(r"\b(?:if|while) \(")
 NUMBER = re.compile(r"(?<![\w.\[])(?:0x[0-9a-fA-F]+|\d+)(?:[uU]?[lL]{0,2})(?![\w.])")
 CALL = re.compile(r"^(\t+)(\w+\([^;{}]*\);)$", re.M)
 RETURN = re.compile(r"\breturn (true|false|FS_OK|[^;]+);")
+# Where both sides are equal, a swap of < and <= gives the same: the smaller of two, the larger, a difference that stops at zero.
+OPERAND, CAST = r"(?:\([a-z_0-9 ]+\))?[\w.\->\[\]]+", re.compile(r"^\([a-z_0-9 ]+\)")
+TIES = (re.compile(rf"(?:(?<=[(\[])|(?<=[=,:?] )|(?<=\breturn ))(?P<a>{OPERAND}) (?P<operator>[<>]=?) (?P<b>{OPERAND}) \? "
+                   rf"(?P<x>{OPERAND}(?: - {OPERAND})?) : (?P<y>{OPERAND}(?: - {OPERAND})?)(?=[\]);,\n])"),
+        re.compile(rf"\bif \((?P<a>{OPERAND}) (?P<operator>[<>]=?) (?P<b>{OPERAND})\)\n\t+(?P<x>{OPERAND}) = (?P<y>{OPERAND});"))
+# What a comparator says of equals: qsort may put them in any order.
+TIES_OF_ORDER = (re.compile(rf"(?P<a>{OPERAND}) (?P<first><) (?P<b>{OPERAND}) \? -?1 : (?P=a) (?P<second>>) (?P=b)"),
+                 re.compile(rf"\((?P<a>{OPERAND}) (?P<first>[<>]) (?P<b>{OPERAND})\) - \((?P=a) (?P<second>[<>]) (?P=b)\)"))
+# 0, 1 and 2 are open before any other file is, so that no other descriptor is 0.
+DESCRIPTOR = re.compile(r"\b\w*fd (?P<operator><|>=) (?P<zero>0)\b")
+# One more element than needed is memory alone.
+ALLOCATION = re.compile(r"\bmem_(?:\w+_)?(?:z?alloc|realloc|aligned|map)\(")
 RETURNED = {"true": "false", "false": "true", "FS_OK": "FS_EINVAL"}
 
 
@@ -85,9 +97,25 @@ def hints(text):
     return {closing(hidden, hint.end()) - 1 for hint in re.finditer(r"\b__builtin_expect\(", hidden)}
 
 
+def equal_ones(text):
+    """Offsets of what no test can tell, by the rules above."""
+    hidden, found = masked(text), set()
+    for tie in (tie for pattern in TIES for tie in pattern.finditer(hidden)):
+        a, b, x, y = (CAST.sub("", tie.group(name)) for name in "abxy")
+        if {x, y} == {a, b} or {x, y} == {f"{a} - {b}", "0"} or {x, y} == {f"{b} - {a}", "0"}:
+            found.add(tie.start("operator"))
+    for order in (order for pattern in TIES_OF_ORDER for order in pattern.finditer(hidden)):
+        found |= {order.start("first"), order.start("second")}
+    for compared in DESCRIPTOR.finditer(hidden):
+        found |= {compared.start("operator"), compared.start("zero")}
+    for call in ALLOCATION.finditer(hidden):
+        found |= {more.start(1) for more in re.compile(r" \+ (\d+)\b").finditer(hidden, call.end(), closing(hidden, call.end()))}
+    return found
+
+
 def draw(sources, count, seed):
     """`count` of (path, change), as many of each folder as of any other. `sources`: texts by path."""
-    folders, spared = collections.defaultdict(list), {path: hints(text) for path, text in sources.items()}
+    folders, spared = collections.defaultdict(list), {path: hints(text) | equal_ones(text) for path, text in sources.items()}
     for path in sorted(sources):
         folders[path.rpartition("/")[0]] += [(path, change) for change in changes(sources[path])]
     for folder, there in folders.items():

@@ -11,9 +11,11 @@ chooses one. So a change costs no compilation, only its tests:
     above       unit tests of the folders that use it
     sched       some seeds of the engine under the scheduler, where the change is in the engine
     protocol    tests of the daemon for the folder, which the table below names
+    asan        under ASan and UBSan, what survives all these: its own tests, its folder's, the daemon's
 
 Each test runs once without a change. That tells what it takes, and which functions it enters: it runs with changes of these
-alone. The cheapest test of a stage comes first, and the first that fails ends the search.
+alone. The cheapest test of a stage comes first, and the first that fails ends the search. Tests of the store that hold with
+either index run with each.
 
 A test that uses several times the CPU time that it takes without a change, or stands still, has found it. What doesn't compile
 isn't counted. What survives is listed with its place: some of it can't be told from the original by any test.
@@ -35,23 +37,29 @@ import threading
 import changes
 import run
 
+sys.path.insert(0, os.path.join(run.TOP, "tools"))
+
+from testrun import reports, units  # noqa: E402
+
 COPY = os.path.join(run.COPIES, "random")
 SCHED_SEEDS = 12
-STAGES = ("own", "folder", "above", "sched", "protocol")
+STAGES = ("own", "folder", "above", "sched", "protocol", "asan")
+UNDER_ASAN = ("own", "folder", "protocol")  # stages whose tests run there again
 # Which unit tests use a folder, beside its own.
 ABOVE = {"base": ("base", "classifier", "flashindex", "segments", "server/store"), "classifier": ("server/store",),
          "flashindex": ("server/store",), "flashindex/frugal": ("server/store",), "segments": ("server/store",),
          "server/store": ("server/store",), "server": ("server/auth", "server/count", "server/metrics", "server/net", "server/proto"),
          "conf": ("conf", "classifier")}
 # Tests of the daemon, by the longest name that the folder begins with.
-PROTOCOL = {"server/proto": "core text binary meta_place limits large udp auth", "server/net": "listen tls udp limits process stream core watch",
-            "server/admin": "stats dump watch reload options admin latency hotkeys slow contents model", "server/auth": "auth",
+PROTOCOL = {"server/proto": "core text binary meta_place limits large udp auth", "server/net": "listen tls udp limits process stream core watch pressure sweep",
+            "server/admin": "stats dump watch reload options admin latency hotkeys slow contents model app_limits boards", "server/auth": "auth",
             "server/count": "hotkeys slow contents latency", "server/metrics": "metrics metrics_access", "conf": "options check_config reload",
-            "server": "process service stop check_config seccomp options stats drive model"}
+            "server/store": "model restart region_room journal stop", "server": "process service stop check_config seccomp options stats drive model"}
 ENGINE = ("base", "classifier", "flashindex", "segments", "server/store")
 CPU_TIMES, CPU_MORE = 4, 4  # of the CPU time that a test takes without a change, and seconds
 LOOK_SECONDS = 1  # between two looks at a test's threads
 STILL_SECONDS = 20  # a test all of whose threads sleep for so long waits for what never comes
+REPORTED = 99  # the exit code of a test whose daemon had a report of a sanitizer
 ASLEEP_TIMES, ASLEEP_MORE = 60, 120  # of its CPU time, and seconds asleep in all: the last resort, for what wakes up again and again
 ERROR = re.compile(r"^([\w/.]+):(\d+):\d+: (?:fatal )?error:", re.M)
 
@@ -82,20 +90,28 @@ def longest(table, folder):
     return max((name for name in table if within(folder, name)), key=len, default=None)
 
 
+def with_each_index(names):
+    """A third word is the index of the store."""
+    either = {f"server/store/{test}" for test in units.FRUGAL}
+    return [*names, *(f"{name} {index}" for name in names if name in either for index in units.FRUGAL_INDEXES)]
+
+
 def tests_for(path, variant, stage):
     """As run.py knows them."""
     folder, stem = folder_of(path), os.path.basename(path)[:-2]
     if stage == "own":
-        return [f"{variant} {name}" for name in units_in(f"{folder}/test_{stem}.c") + units_in(f"{folder}/test_{stem}_*.c")]
+        return [f"{variant} {name}" for name in with_each_index(units_in(f"{folder}/test_{stem}.c") + units_in(f"{folder}/test_{stem}_*.c"))]
     if stage == "folder":
-        return [f"{variant} {name}" for name in units_in(f"{folder}/test_*.c")]
+        return [f"{variant} {name}" for name in with_each_index(units_in(f"{folder}/test_*.c"))]
     if stage == "above":
         trees = ABOVE.get(longest(ABOVE, folder), ())
-        return [f"{variant} {name}" for tree in trees for name in units_in(f"{tree}/**/test_*.c")]
+        return [f"{variant} {name}" for tree in trees for name in with_each_index(units_in(f"{tree}/**/test_*.c"))]
+    if stage == "asan":
+        return [test for inner in UNDER_ASAN for test in tests_for(path, "asan", inner)] if variant != "asan" else []
     if stage == "sched":
         there = os.path.exists(os.path.join(run.TOP, "tests/sched/main.c")) and any(within(folder, name) for name in ENGINE)
         return [f"sched {SCHED_SEEDS}"] if there else []
-    names = PROTOCOL.get(longest(PROTOCOL, folder), "") if not within(folder, "server/store") else ""
+    names = PROTOCOL.get(longest(PROTOCOL, folder), "")
     return [f"{variant} protocol test_{name}.py" for name in names.split() if os.path.exists(os.path.join(run.TOP, f"tests/protocol/test_{name}.py"))]
 
 
@@ -129,14 +145,28 @@ def end_session(pid):
         pass
 
 
+def environment_of(test):
+    index = test.split()[2:] if not run.is_protocol(test) else []
+    return dict(units.frugal_environment(*index) if index else {}, CMOCKA_MESSAGE_OUTPUT="TAP",
+                FLASHIELD_BIN=os.path.join(COPY, run.target_of(test)))
+
+
 def run_test(test, env, cpu_seconds, asleep_seconds):
+    """(exit code, output, CPU seconds). A report of a sanitizer, of a daemon too, is a failure."""
+    asked = reports.Reports()
+    with asked as sanitizers:
+        code, output, took = run_bounded(test, {**environment_of(test), **sanitizers, **env}, cpu_seconds, asleep_seconds)
+        found = asked.found()
+    return code or (REPORTED if found else 0), "\n".join([output, *found]), took
+
+
+def run_bounded(test, env, cpu_seconds, asleep_seconds):
     """(exit code, output, CPU seconds). 124: it stood still or slept too long, and was ended with all its children. On a busy
     machine a thread that wants to run may wait for long: that doesn't count."""
     limit = ["prlimit", f"--cpu={int(cpu_seconds)}", "--"]
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:  # what a killed test leaves behind goes with it
         os.chmod(folder, 0o755)  # some tests become another user
-        full = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", ASAN_OPTIONS="detect_stack_use_after_return=1",
-                    FLASHIELD_BIN=os.path.join(COPY, run.target_of(test)), TMPDIR=folder, **env)
+        full = dict(os.environ, TMPDIR=folder, **env)
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # the outer make's job server isn't ours
             full.pop(name, None)
         with open(os.path.join(folder, "output"), "w+", encoding="utf-8", errors="replace") as output:
@@ -215,11 +245,11 @@ class Without:
         return [test for took, test in sorted((found[0], test) for found, test in known if found and number in found[1])]
 
 
-def judge(number, path, args, without):
+def judge(number, path, variant, stages, without):
     """(stage, words, CPU seconds): stage None: it survives."""
     done, spent = set(), 0
-    for stage in args.stages:
-        tests = [test for test in tests_for(path, args.variant, stage) if test not in done]
+    for stage in stages:
+        tests = [test for test in tests_for(path, variant, stage) if test not in done]
         done.update(tests)
         for test in without.that_enter(tests, number):
             took, _ = without.of(test)
@@ -254,9 +284,9 @@ def fill(texts):
             run.write(COPY, path, text)
 
 
-def built(sources, drawn, targets, jobs):
-    """Builds the targets with all changes. The numbers of those that compile; None where the sources themselves don't."""
-    numbers = {number for number in range(1, len(drawn) + 1)}
+def built(sources, drawn, numbers, tests, jobs):
+    """Builds the tests with all changes. The numbers of those that compile; None where the sources themselves don't."""
+    targets = {(run.variant_of(test), run.target_of(test)) for test in tests}
     while True:
         texts, lines = {"base/change_chosen.c": changes.CHOSEN}, {}
         for path in {path for path, _ in drawn}:
@@ -276,7 +306,7 @@ def built(sources, drawn, targets, jobs):
         if not wrong or None in wrong:
             run.say(run.tail(words))
             return None
-        numbers -= wrong
+        numbers = numbers - wrong
 
 
 def where(sources, path, change):
@@ -317,6 +347,35 @@ def arguments():
     return args
 
 
+class Search:
+    """Judges changes by stages, and says what found each."""
+
+    def __init__(self, sources, drawn, args):
+        self.sources, self.drawn, self.args = sources, drawn, args
+        self.without, self.numbers = Without(args.longest), set(range(1, len(drawn) + 1))
+
+    def build(self, stages, chosen):
+        """The tests; None where the sources don't compile."""
+        tests = {test for number in chosen for stage in stages for test in tests_for(self.drawn[number - 1][0], self.args.variant, stage)}
+        numbers = built(self.sources, self.drawn, self.numbers, tests, self.args.jobs)
+        self.numbers = numbers or set()
+        return tests if numbers is not None else None
+
+    def judge(self, stages, chosen, tests, last):
+        """{number: stage}. last: what survives these stages survives all."""
+        verdicts = {}
+        with concurrent.futures.ThreadPoolExecutor(max_workers=self.args.jobs) as pool:
+            list(pool.map(self.without.of, sorted(test for test in tests if not run.is_protocol(test))))
+            judged = {pool.submit(judge, number, self.drawn[number - 1][0], self.args.variant, stages, self.without): number
+                      for number in sorted(self.numbers & chosen)}
+            for future in concurrent.futures.as_completed(judged):
+                number, (stage, words, spent) = judged[future], future.result()
+                place, line = where(self.sources, *self.drawn[number - 1])
+                verdicts[number] = stage
+                run.say(f"{stage or ('SURVIVED' if last else 'not yet'):10}{number:4} {place}: {self.drawn[number - 1][1].says}: {line}  ({words}; {spent:.1f} s)")
+        return verdicts
+
+
 def main():
     args = arguments()
     sources = {path: text for path, text in product().items() if not args.folder or within(folder_of(path), args.folder)}
@@ -325,25 +384,20 @@ def main():
         for number, (path, change) in enumerate(drawn, 1):
             run.say("{0:4} {1}: {3}: {2}".format(number, *where(sources, path, change), change.says))
         return 0
-    chosen = {int(number) for number in args.only.split(",")} if args.only else set(range(1, len(drawn) + 1))
-    tests = {test for number, (path, _) in enumerate(drawn, 1) if number in chosen for stage in args.stages for test in tests_for(path, args.variant, stage)}
-    began = os.times()
-    numbers = built(sources, drawn, {(run.variant_of(test), run.target_of(test)) for test in tests}, args.jobs)
-    if numbers is None:
-        return 1
-    ended = os.times()
-    run.say(f"-- {len(drawn)} changes by seed {args.seed}, {len(numbers)} compile, built in {ended[2] + ended[3] - began[2] - began[3]:.0f} s of CPU")
-    without, verdicts = Without(args.longest), []
-    with concurrent.futures.ThreadPoolExecutor(max_workers=args.jobs) as pool:
-        list(pool.map(without.of, sorted(test for test in tests if not run.is_protocol(test))))
-        judged = {pool.submit(judge, number, drawn[number - 1][0], args, without): number for number in sorted(numbers & chosen)}
-        for future in concurrent.futures.as_completed(judged):
-            number, (stage, words, spent) = judged[future], future.result()
-            path, change = drawn[number - 1]
-            verdicts.append((path, stage))
-            place, line = where(sources, path, change)
-            run.say(f"{'SURVIVED' if stage is None else stage:10}{number:4} {place}: {change.says}: {line}  ({words}; {spent:.1f} s)")
-    report(verdicts)
+    left = {int(number) for number in args.only.split(",")} if args.only else set(range(1, len(drawn) + 1))
+    search, verdicts = Search(sources, drawn, args), {}
+    turns = [stages for stages in ([stage for stage in args.stages if stage != "asan"], [stage for stage in args.stages if stage == "asan"]) if stages]
+    for stages in turns:  # the second is a build of its own, of what its tests need
+        began = os.times()
+        tests = search.build(stages, left)
+        if tests is None:
+            return 1
+        ended = os.times()
+        run.say(f"-- {len(drawn)} changes by seed {args.seed}, {len(search.numbers)} compile, {len(left)} left, "
+                f"built in {ended[2] + ended[3] - began[2] - began[3]:.0f} s of CPU")
+        verdicts.update(search.judge(stages, left, tests, stages is turns[-1]))
+        left = {number for number, stage in verdicts.items() if stage is None}
+    report([(drawn[number - 1][0], stage) for number, stage in verdicts.items()])
     return 0
 
 

@@ -161,6 +161,11 @@ FRUGAL = ("test_random", "test_threads", "test_store", "test_power", "report/tes
 
 
 FRUGAL_GOALS = [f"build/debug/tests/server/store/{test}" for test in FRUGAL]
+FRUGAL_INDEXES = {"frugal": "frugal index", "chain": "frugal index with a chain"}
+
+
+def frugal_environment(index):
+    return {"STORE_INDEX": index, "STORE_OPERATIONS": "20000"}
 
 
 def frugal():
@@ -172,8 +177,8 @@ def frugal():
         if not os.access(name, os.X_OK):
             failed(f"{name}: not built")
             continue
-        for index, text in (("frugal", "frugal index"), ("chain", "frugal index with a chain")):
-            count(f"{name_of(name)} ({text})", *run_program(name, [], counted(), env={"STORE_INDEX": index, "STORE_OPERATIONS": "20000"}))
+        for index, text in FRUGAL_INDEXES.items():
+            count(f"{name_of(name)} ({text})", *run_program(name, [], counted(), env=frugal_environment(index)))
 
 
 def replay(name, seeds, cpu):
