@@ -20,6 +20,8 @@ SESSIONS = [
     b"cas a 0 0 1\r\nx\r\n", b"cas a 0 0 1 x\r\nx\r\n", b"cas a 0 0 1 -1\r\nx\r\n", b"cas none 0 0 1 1\r\nx\r\n",
     b"cas none 0 0 1 1 noreply\r\nx\r\n", b"cas none 0 0 1 99999999999999999999999\r\nx\r\n",
     b"cas a 0 0 1 0x1\r\nx\r\n", b"cas none 0 0 1 1 other\r\nx\r\n", b"cas none 0 0 1 1 noreply other\r\nx\r\n",
+    # empty lines
+    b"\n", b"\r\n", b"get a\r\n\nversion\r\n", b"set a 0 0 1\r\nx\r\n\nget a\r\n", b"\n\n\nversion\r\n",
     # data blocks
     b"set a 0 0 0\r\n\r\nget a\r\n", b"set a 0 0 3\r\nabcd\r\n", b"set a 0 0 3\r\nabcde\r\n", b"set a 0 0 3\r\nab\r\n\r\n",
     b"set a 0 0 3\r\nabc\nversion\r\n", b"set a 0 0 3\nabc\r\nget a\r\n", b"set a 0 0 3\r\nabcXYversion\r\n",

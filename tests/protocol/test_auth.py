@@ -296,6 +296,15 @@ def test_who_is_in_may_log_in_again(start, sasl):
     assert [answer.status for answer in got] == [b.OK, b.OK, b.OK]
 
 
+def test_requests_count_for_the_user_who_logged_in(start, sasl):
+    """--app-source=user goes by the name of the exchange."""
+    daemon = start("-S", "--app-source", "user")
+    with BinaryClient(daemon.port) as client:
+        assert [client.ask(data).status for data in (auth(), SET, GET)] == [b.OK, b.OK, b.OK]
+        rows = client.rows(b"apps")
+        assert sum(int(value) for name, value in rows.items() if name.startswith("user") and name.endswith(":get_hits")) == 1, rows
+
+
 def test_a_challenge_is_answered(start, sasl):
     """CRAM-MD5: the secret never goes over the wire."""
     with BinaryClient(start("-S").port) as client:
