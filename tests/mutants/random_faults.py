@@ -52,7 +52,7 @@ ABOVE = {"base": ("base", "classifier", "flashindex", "segments", "server/store"
          "conf": ("conf", "classifier")}
 # Tests of the daemon, by the longest name that the folder begins with.
 PROTOCOL = {"server/proto": "compare meta_compare place meta_place pymemcache binary admin limits large udp auth", "server/net": "listen tls udp limits process service stream watch pressure sweep",
-            "server/admin": "stats dump watch reload options admin latency hotkeys slow contents model app_limits boards", "server/auth": "auth",
+            "server/admin": "stats dump watch reload options admin latency hotkeys slow contents model app_limits boards tls", "server/auth": "auth",
             "server/count": "hotkeys slow contents latency", "server/metrics": "metrics metrics_access", "conf": "options check_config reload",
             "server/store": "model restart region_room journal stop", "server": "process service stop check_config seccomp options stats drive model"}
 ENGINE = ("base", "classifier", "flashindex", "segments", "server/store")

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Figures for stats and metrics: each is what its room says, and the parts make up the whole. */
+#include <math.h>
+
 #include "tests/unit/server/store/harness.h"
 
 static struct store_status status_of(struct harness *h)
@@ -21,6 +23,16 @@ static struct store_memory memory_of(struct harness *h)
 	memset(&memory, 0xff, sizeof(memory));
 	store_get_memory(h->store, &memory);
 	return memory;
+}
+
+/* All structures of the index over all objects. */
+static void assert_bytes_of_each_object(const struct store_status *status)
+{
+	uint64_t objects = status->index.used + status->index.extents_used + status->frugal.objects;
+	uint64_t bytes = status->index.index_bytes + status->index.filter_bytes + status->index.other_bytes +
+			 status->frugal_index_bytes;
+
+	assert_true(objects > 0 && fabs(status->dram_bytes_per_flash_item * (double)objects - (double)bytes) < 1);
 }
 
 static void set_some(struct harness *h, unsigned count)
@@ -140,6 +152,7 @@ static void objects_of_both_tiers_are_counted_once(void **state)
 	assert_int_equal(status.curr_bytes, status.dram_bytes + (uint64_t)status.index.live_bytes);
 	assert_int_equal(status.hot_bytes, status.dram_bytes + (uint64_t)status.index.hot_bytes);
 	assert_true(status.dram_bytes_per_flash_item > 4);
+	assert_bytes_of_each_object(&status);
 	assert_int_equal(status.candidates, h->store->candidate_count);
 	assert_int_equal(status.candidate_bytes, candidate_total(h->store));
 	assert_true(status.candidates >= 10);
@@ -283,6 +296,19 @@ static void an_index_without_slots_counts_its_reads_too(void **state)
 	atomic_fetch_sub(&h->store->bins_reads_bytes, KIB(100));
 }
 
+static void an_index_without_slots_is_in_the_bytes_of_each_object(void **state)
+{
+	struct harness *h = *state;
+	struct store_status status;
+
+	h->config.index = STORE_INDEX_FRUGAL;
+	harness_open(h);
+	set_on_flash(h, "key", "value");
+	status = status_of(h);
+	assert_true(status.frugal.objects > 0 && status.frugal_index_bytes > 0);
+	assert_bytes_of_each_object(&status);
+}
+
 static void what_holes_cost_is_charged_and_no_part_of_the_heap(void **state)
 {
 	struct harness *h = *state;
@@ -314,6 +340,7 @@ int main(void)
 		TEST(the_parts_of_memory_are_all_that_is_used),
 		TEST(parts_that_are_empty_at_first_count_too),
 		TEST(an_index_without_slots_counts_its_reads_too),
+		TEST(an_index_without_slots_is_in_the_bytes_of_each_object),
 		TEST(what_holes_cost_is_charged_and_no_part_of_the_heap),
 	};
 

@@ -167,7 +167,7 @@ static bool should_rise(const struct counted *counted, enum ctr counter)
 static void check(struct harness *h, const struct counted *counted, bool on_flash)
 {
 	struct asked asked = counted->asked;
-	uint64_t before[WATCHED_COUNT];
+	uint64_t before[WATCHED_COUNT], hits;
 
 	run(h, STORE_DELETE, "key");
 	if (!counted->absent)
@@ -177,7 +177,10 @@ static void check(struct harness *h, const struct counted *counted, bool on_flas
 		move(h, "key");
 	for (unsigned i = 0; i < WATCHED_COUNT; i++)
 		before[i] = ctr_sum(WATCHED[i]);
+	hits = ctr_sum(CTR_dram_hits) + ctr_sum(CTR_flash_hits) - ctr_sum(CTR_get_hits);
 	ask(h, "key", asked);
+	if (ctr_sum(CTR_dram_hits) + ctr_sum(CTR_flash_hits) - ctr_sum(CTR_get_hits) != hits)
+		fail_msg("%s%s: hits of both tiers are not all hits", counted->name, on_flash ? " on flash" : "");
 	for (unsigned i = 0; i < WATCHED_COUNT; i++)
 		if (ctr_sum(WATCHED[i]) - before[i] != (uint64_t)should_rise(counted, WATCHED[i]))
 			fail_msg("%s%s: counter %u of the watched ones rose by %llu", counted->name,
