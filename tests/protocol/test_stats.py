@@ -115,6 +115,16 @@ def test_each_row_of_an_application_is_given(start):
     assert not {f"shop:{name}" for name in described("rows", "ROW", "APPS") if name != "apps"} - given
 
 
+def test_parts_of_memory_are_no_more_than_there_is(start):
+    """No part is counted twice, and none that another has is in "other"."""
+    with start("-m", "16").client() as client:
+        client.send(b"".join(b"set %d 0 0 500 noreply\r\n%s\r\n" % (n, b"x" * 500) for n in range(20000)))
+        client.ask(b"mn\r\n")
+        rows = {name: int(value) for name, value in client.stats(b"memory").items()}
+    assert rows["items"] > 8 << 20 and rows["sum"] < 1.5 * rows["resident"]
+    assert rows["other"] < rows["items"]
+
+
 def test_read_unit(start, flash_options):
     """Reads begin and end at the drive's blocks, or at pages where the operator wants that."""
     units = []
