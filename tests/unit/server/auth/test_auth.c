@@ -17,7 +17,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "server/auth/auth.h"
+#include "server/auth/auth_internal.h"
 
 static char folder[] = "/tmp/flashield-auth-XXXXXX", path[64], sasl_conf[64];
 
@@ -212,6 +212,23 @@ static void an_empty_file_lets_nobody_in(void **state)
 	auth_close(auth);
 }
 
+static void entries_that_are_freed_are_none(void **state)
+{
+	static const unsigned char key[AUTH_KEY_BYTES];
+	struct auth_entries entries;
+	char reason[256];
+
+	(void)state;
+	write_file(path, "user:secret\n", 12);
+	assert_int_equal(auth_file_read(path, key, &entries, reason), FS_OK);
+	assert_int_equal(entries.count, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		auth_entries_free(&entries);
+		assert_null(entries.entry);
+		assert_int_equal(entries.count, 0);
+	}
+}
+
 static void a_reload_takes_all_or_nothing(void **state)
 {
 	struct auth *auth = must_open("user:old\ngone:word\n");
@@ -377,6 +394,7 @@ int main(void)
 		cmocka_unit_test(only_the_right_pair_may),
 		cmocka_unit_test(an_empty_password_is_taken_with_a_warning),
 		cmocka_unit_test(an_empty_file_lets_nobody_in),
+		cmocka_unit_test(entries_that_are_freed_are_none),
 		cmocka_unit_test(a_reload_takes_all_or_nothing),
 		cmocka_unit_test(checks_go_on_while_the_file_is_read),
 		cmocka_unit_test(without_memory_sasl_is_not_there),
