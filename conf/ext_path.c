@@ -104,7 +104,7 @@ int conf_ext_path(struct conf *conf, const char *value, char *why, size_t why_by
 	size += strspn(size, CONF_BLANKS);
 	for (length = strlen(size); length > 0 && strchr(CONF_BLANKS, size[length - 1]);)
 		size[--length] = '\0';
-	if (!strchr("mgtp", size[strspn(size, "0123456789.")] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK ||
+	if (length == 0 || !strchr("mgtp", size[length - 1] | 0x20) || units_parse_size(size, 1, &bytes) != FS_OK ||
 	    bytes == 0) {
 		snprintf(why, why_bytes,
 			 "ext_path: \"%s\" is not a size with the suffix m, g, t or p, as in "

@@ -150,7 +150,7 @@ class Played(studies.Study):
 def test_a_clwa_is_passed_on_but_not_without_flash():
     study = Played("0.2")
     assert [found.why for found in study.try_all([(100, 1000), (100, 0)], 1)] == [None, None]
-    assert study.rounds == [[0.2, 0]]
+    assert study.rounds == [[0.2, None]]
 
 
 def test_bytes_per_second_become_a_clwa():
