@@ -1450,3 +1450,11 @@ mutant("more-in-dram-than-in-all", "The line of state shows more objects in DRAM
 mutant("idle-is-normal", "A watcher is told that an idle client has closed its connection.",
        "release protocol test_watch.py::test_an_idle_client_is_closed_for_that",
        ("server/net/conns.c", "[CONN_REASON_IDLE] = \"idle_timeout\"", "[CONN_REASON_IDLE] = \"normal\""))
+
+mutant("clock-mode-swapped", "The daemon counts hits up where it is to set both CLOCK bits, and the other way round.",
+       "release protocol test_inspect.py::test_state_has_the_clock_mode_of_the_daemon",
+       ("server/main.c", "conf->clock_mode == CONF_CLOCK_MFU", "conf->clock_mode != CONF_CLOCK_MFU"))
+
+mutant("clock-mode-in-dram-swapped", "A hit in DRAM counts CLOCK up in mode lru, and sets both bits in mode mfu.",
+       "asan server/store/request/test_apply_read",
+       ("server/store/request/apply_read.c", "clock_mode == FIDX_CLOCK_LRU", "clock_mode != FIDX_CLOCK_LRU"))

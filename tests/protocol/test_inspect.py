@@ -390,6 +390,17 @@ def test_state_tells_what_the_start_then_does(open_folder):
         assert daemon.stats(b"flash")["flash_start"] == cold["text"]
 
 
+@pytest.mark.parametrize("mode", ["lru", "mfu"])
+def test_state_has_the_clock_mode_of_the_daemon(open_folder, mode):
+    """The daemon saves the mode that it was told, and no other start takes its flash over."""
+    options = ["--state-dir", str(open_folder), "--flash-path", str(open_folder / "flash"), "--clock-mode", mode, *OPTIONS]
+    with Daemon(options) as daemon, daemon.client() as client:
+        put_on_flash(client, b"value")
+    for other in ["lru", "mfu"]:
+        start = state(open_folder, "--clock-mode", other, status=int(other != mode))["start"]
+        assert start["flash"]["word"] == ("warm" if other == mode else "options")
+
+
 def test_state_tells_since_when_nobody_was_served(open_folder):
     """A start that fails before it serves doesn't end the pause that --restart-max-downtime allows; one that serves does."""
     options = ["--state-dir", str(open_folder), "--flash-path", str(open_folder / "flash"), *OPTIONS]

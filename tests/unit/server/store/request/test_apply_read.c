@@ -399,6 +399,27 @@ static void without_memory_for_the_copy_a_get_is_refused_until_values_are_gone(v
 	mem_free(held);
 }
 
+/* ---- CLOCK ------------------------------------------------------------------------------------ */
+
+static void expect_clocks(struct harness *h, enum fidx_clock_mode mode, const unsigned clocks[4])
+{
+	h->config.clock_mode = mode;
+	harness_open(h);
+	set(h, "key", "value");
+	item_set_clock(item_in_dram(h, "key"), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(get(h, "key").result, STORE_HIT);
+		assert_int_equal(item_clock(item_in_dram(h, "key")), clocks[i]);
+	}
+	harness_close(h);
+}
+
+static void a_hit_in_dram_sets_both_bits_in_mode_lru_and_counts_up_to_3_in_mode_mfu(void **state)
+{
+	expect_clocks(*state, FIDX_CLOCK_LRU, (const unsigned[]){ 3, 3, 3, 3 });
+	expect_clocks(*state, FIDX_CLOCK_MFU, (const unsigned[]){ 1, 2, 3, 3 });
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_in_memory, teardown)
 
 int main(void)
@@ -416,6 +437,7 @@ int main(void)
 		TEST(values_under_way_take_a_copy_when_references_are_used_up),
 		TEST(the_copy_has_all_that_the_object_had),
 		TEST(without_memory_for_the_copy_a_get_is_refused_until_values_are_gone),
+		TEST(a_hit_in_dram_sets_both_bits_in_mode_lru_and_counts_up_to_3_in_mode_mfu),
 	};
 
 	return cmocka_run_group_tests_name("store: reads with options", tests, NULL, NULL);
