@@ -1458,3 +1458,7 @@ mutant("clock-mode-swapped", "The daemon counts hits up where it is to set both 
 mutant("clock-mode-in-dram-swapped", "A hit in DRAM counts CLOCK up in mode lru, and sets both bits in mode mfu.",
        "asan server/store/request/test_apply_read",
        ("server/store/request/apply_read.c", "clock_mode == FIDX_CLOCK_LRU", "clock_mode != FIDX_CLOCK_LRU"))
+
+mutant("last-port-refused", "-l refuses the last port.",
+       "release protocol test_listen.py::test_bad_address",
+       ("server/net/bind.c", "atoi(text) <= UINT16_MAX", "atoi(text) < UINT16_MAX"))

@@ -70,6 +70,8 @@ BAD = {
     "no-port": ("127.0.0.1:abc", 'Invalid port number: "abc"'),
     "empty-port": ("127.0.0.1:", 'Invalid port number: ""'),
     "port-too-large": ("127.0.0.1:70000", 'Invalid port number: "70000"'),
+    "port-too-large-by-one": ("192.0.2.1:65536", 'Invalid port number: "65536"'),
+    "last-port": ("192.0.2.1:65535", "Cannot assign requested address"),  # the port itself is taken
     "no-bracket": ("[::1", 'Invalid IPV6 address: "[::1"'),
     "no-address-of-ours": ("192.0.2.1", "Cannot assign requested address"),
     "one-of-two": ("127.0.0.1,192.0.2.1", "Cannot assign requested address"),

@@ -15,6 +15,8 @@ static void a_bad_value_is_named_with_what_is_accepted(void **state)
 		"--flash-size +4g", NULL, 64,
 		"--flash-size: \"+4g\" is not a size from 256k to 16p, in bytes or with a suffix k m g t p, or auto\n");
 	expect_refusal("-p 65536", NULL, 64, "-p/--port: \"65536\" is not a whole number from -1 to 65535\n");
+	expect_refusal("-p -2", NULL, 64, "-p/--port: \"-2\" is not a whole number from -1 to 65535\n");
+	expect_refusal("-U 65536", NULL, 64, "-U/--udp-port: \"65536\" is not a whole number from -1 to 65535\n");
 	expect_refusal(
 		"-c 99999999999999999999", NULL, 64,
 		"-c/--conn-limit: \"99999999999999999999\" is not a whole number from 1 to 10000000 connections\n");
@@ -275,6 +277,25 @@ static void every_type_is_read_from_the_command_line(void **state)
 	assert_int_equal(loaded.conf.clock_mode, CONF_CLOCK_MFU);
 	assert_int_equal(loaded.conf.direct_io, CONF_DIRECT_IO_OFF);
 	assert_int_equal(loaded.conf.flash_read_unit, CONF_READ_PAGE);
+	unload(&loaded);
+}
+
+static void the_bounds_of_a_port_are_ports(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	load(&loaded, "-p 65535 -U 65535", NULL);
+	assert_string_equal(loaded.err, "");
+	assert_int_equal(loaded.rc, FS_OK);
+	assert_int_equal(loaded.conf.port, 65535);
+	assert_int_equal(loaded.conf.udp_port, 65535);
+	unload(&loaded);
+	load(&loaded, "-p -1 -U -1", NULL);
+	assert_string_equal(loaded.err, "");
+	assert_int_equal(loaded.rc, FS_OK);
+	assert_int_equal(loaded.conf.port, -1);
+	assert_int_equal(loaded.conf.udp_port, -1);
 	unload(&loaded);
 }
 
@@ -563,6 +584,7 @@ int main(void)
 		cmocka_unit_test(versions_compare_by_their_numbers),
 		cmocka_unit_test(our_defaults),
 		cmocka_unit_test(every_type_is_read_from_the_command_line),
+		cmocka_unit_test(the_bounds_of_a_port_are_ports),
 		cmocka_unit_test(the_file_takes_the_same_names),
 		cmocka_unit_test(a_hash_behind_a_value_is_warned_of),
 		cmocka_unit_test(quotes_protect_what_is_no_comment),

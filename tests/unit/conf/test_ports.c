@@ -63,12 +63,28 @@ static void off_has_two_spellings(void **state)
 	unload(&loaded);
 }
 
+static void the_last_port_is_one_and_none_follows(void **state)
+{
+	struct loaded loaded;
+
+	(void)state;
+	expect_refusal(
+		"--metrics-listen 127.0.0.1:65536", NULL, 64,
+		"--metrics-listen: \"127.0.0.1:65536\" is not ADDRESS:PORT, [IPV6]:PORT, *:PORT or off, with a port "
+		"from 0 (any that is free) to 65535\n");
+	load(&loaded, "--metrics-listen 127.0.0.1:65535", NULL);
+	assert_string_equal(loaded.err, "");
+	assert_string_equal(loaded.conf.metrics_listen, "127.0.0.1:65535");
+	unload(&loaded);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_port_for_both_is_refused),
 		cmocka_unit_test(two_places_are_taken),
 		cmocka_unit_test(off_has_two_spellings),
+		cmocka_unit_test(the_last_port_is_one_and_none_follows),
 	};
 
 	return cmocka_run_group_tests_name("conf: ports", tests, NULL, NULL);
