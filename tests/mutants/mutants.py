@@ -1204,6 +1204,15 @@ mutant("frugal-close-not-kept", "A segment that is closed is open again after a 
        "asan flashindex/frugal/test_restart",
        ("flashindex/frugal/frugal.c", "\tatomic_store(&frugal->closed[segment], sequence);\n", ""))
 
+mutant("frugal-laid-together-not-passed-over",
+       "After a kill a bundle counts beside the one that it was laid together in, if it was the first of them.",
+       "asan flashindex/frugal/test_restart",
+       ("flashindex/frugal/restart.c", "other->oldest <= oldest &&", "other->oldest < oldest &&"))
+
+mutant("frugal-merged-not-passed-over", "After a kill the last bundle that a merge took counts beside the chain.",
+       "asan flashindex/frugal/test_restart",
+       ("flashindex/frugal/restart.c", "serial <= frugal->chain->covers", "serial < frugal->chain->covers"))
+
 mutant("frugal-watermark-ignored", "What a full table of kills has given up is found.",
        "asan flashindex/frugal/test_random",
        ("flashindex/frugal/find.c", "column->sequence <= search->watermark || !column_is_open",

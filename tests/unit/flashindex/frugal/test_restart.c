@@ -304,6 +304,93 @@ static void a_merge_that_was_killed_before_its_end_is_made_again(void **state)
 	world_close(&w);
 }
 
+/* The serials of the first and the last bundle that are laid together in one. */
+struct span {
+	uint64_t oldest, serial;
+};
+
+static struct bundle_row *row_of(struct world *w, unsigned bundle)
+{
+	return w->frugal->bundle[bundle]->row;
+}
+
+/* Gives the rows of two bundles these serials. Of the bundles that the next process attaches, kept have bits: 1 is the first. */
+static void attach_two(struct world *w, struct span first, struct span second, unsigned kept)
+{
+	struct bundle_row *rows[] = { row_of(w, 0), row_of(w, 1) };
+	const struct bundle_row before[] = { *rows[0], *rows[1] };
+	uint64_t sequences[WORLD_SEGMENTS];
+	struct frugal *next;
+	unsigned found = 0;
+
+	rows[0]->oldest = first.oldest;
+	atomic_store(&rows[0]->serial, first.serial);
+	rows[1]->oldest = second.oldest;
+	atomic_store(&rows[1]->serial, second.serial);
+	world_sequences(w, sequences);
+	assert_int_equal(frugal_attach(&next, &w->config, w->region, sequences), FS_OK);
+	for (unsigned b = 0; b < next->bundles; b++) {
+		assert_true(b == 0 || next->bundle[b - 1]->serial >= next->bundle[b]->serial);
+		found |= next->bundle[b]->row == rows[0] ? 1u : next->bundle[b]->row == rows[1] ? 2u : 4u;
+	}
+	assert_int_equal(found, kept);
+	frugal_repair(next);
+	assert_int_equal(atomic_load(&rows[0]->serial) != 0, (kept & 1) != 0);
+	assert_int_equal(atomic_load(&rows[1]->serial) != 0, (kept & 2) != 0);
+	frugal_destroy(next);
+	*rows[0] = before[0];
+	*rows[1] = before[1];
+}
+
+/* The process was killed when the bundle that some were laid together in had its row, and theirs were not free yet. */
+static void bundles_that_were_laid_together_are_passed_over(void **state)
+{
+	struct world w = { .config = { .share = 1 } };
+
+	(void)state;
+	world_open(&w);
+	for (uint32_t k = 0; k < 2; k++) {
+		world_set(&w, k);
+		assert_true(world_write(&w, 1, NULL));
+	}
+	assert_int_equal(w.frugal->bundles, 2);
+	attach_two(&w, (struct span){ 2, 2 }, (struct span){ 1, 3 }, 2);
+	attach_two(&w, (struct span){ 1, 1 }, (struct span){ 1, 3 }, 2);
+	attach_two(&w, (struct span){ 3, 3 }, (struct span){ 1, 3 }, 2);
+	attach_two(&w, (struct span){ 1, 3 }, (struct span){ 2, 3 }, 1);
+	attach_two(&w, (struct span){ 1, 4 }, (struct span){ 1, 3 }, 1);
+	attach_two(&w, (struct span){ 4, 4 }, (struct span){ 1, 3 }, 3);
+	attach_two(&w, (struct span){ 1, 1 }, (struct span){ 2, 4 }, 3);
+	attach_two(&w, (struct span){ 1, 2 }, (struct span){ 2, 4 }, 3);
+	attach_two(&w, (struct span){ 1, 4 }, (struct span){ 2, 5 }, 3);
+	attach_two(&w, (struct span){ 1, 3 }, (struct span){ 1, 3 }, 3); /* or both would go */
+	world_close(&w);
+}
+
+/* The process was killed behind the store by which the new chain counts, and the rows of the bundles in it were not free yet. */
+static void bundles_that_the_chain_has_are_passed_over(void **state)
+{
+	struct world w = { .config = { .share = 1 } };
+	uint64_t covers;
+
+	(void)state;
+	world_open(&w);
+	world_set(&w, 0);
+	assert_true(world_write(&w, 1, NULL));
+	world_merge(&w, 3, 0, true);
+	for (uint32_t k = 1; k < 3; k++) {
+		world_set(&w, k);
+		assert_true(world_write(&w, 1, NULL));
+	}
+	assert_int_equal(w.frugal->bundles, 2);
+	covers = w.frugal->chain->covers;
+	assert_int_equal(covers, 1);
+	attach_two(&w, (struct span){ covers + 1, covers + 1 }, (struct span){ covers, covers }, 1);
+	attach_two(&w, (struct span){ covers, covers }, (struct span){ covers, covers + 1 }, 2);
+	attach_two(&w, (struct span){ covers + 2, covers + 2 }, (struct span){ covers + 1, covers + 1 }, 3);
+	world_close(&w);
+}
+
 /* What is attached may be anything but a crash: objects may be lost or found in vain. */
 static void damage_anywhere_is_survived(void **state)
 {
@@ -346,6 +433,8 @@ int main(void)
 		cmocka_unit_test(heads_that_don_t_fit_are_refused),
 		cmocka_unit_test(what_was_closed_before_a_kill_stays_closed),
 		cmocka_unit_test(a_merge_that_was_killed_before_its_end_is_made_again),
+		cmocka_unit_test(bundles_that_were_laid_together_are_passed_over),
+		cmocka_unit_test(bundles_that_the_chain_has_are_passed_over),
 		cmocka_unit_test(damage_anywhere_is_survived),
 		cmocka_unit_test(kills_in_the_middle_of_publications),
 	};
