@@ -1471,3 +1471,7 @@ mutant("clock-mode-in-dram-swapped", "A hit in DRAM counts CLOCK up in mode lru,
 mutant("last-port-refused", "-l refuses the last port.",
        "release protocol test_listen.py::test_bad_address",
        ("server/net/bind.c", "atoi(text) <= UINT16_MAX", "atoi(text) < UINT16_MAX"))
+
+mutant("tls-record-left", "What TLS has read already waits until more arrives.",
+       "release protocol test_tls.py::test_a_record_that_fills_what_is_left_of_the_buffer",
+       ("server/net/tls.c", "*more = total >= RECORD_BYTES || SSL_has_pending(ssl);", "*more = total >= RECORD_BYTES;"))

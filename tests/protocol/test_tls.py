@@ -422,6 +422,96 @@ def test_pipelines_cut_at_odd_places(shared, seed):
         assert received == answer
 
 
+class Records:
+    """A client that chooses where records begin, and sends several in one segment."""
+
+    def __init__(self, port, context):
+        self.plain = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self.arrived, self.leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.arrived, self.leaving)
+        self.until_done(self.tls.do_handshake)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.plain.close()
+
+    def until_done(self, call, *arguments):
+        """The call's result, with what it wants to send and to receive."""
+        while True:
+            try:
+                result = call(*arguments)
+            except ssl.SSLWantReadError:
+                self.flush()
+                got = self.plain.recv(65536)
+                if got:
+                    self.arrived.write(got)
+                else:
+                    self.arrived.write_eof()
+            else:
+                self.flush()
+                return result
+
+    def flush(self):
+        self.plain.sendall(self.leaving.read())
+
+    def send(self, *records):
+        for record in records:
+            assert self.tls.write(record) == len(record)
+        self.flush()
+
+    def expect(self, answer):
+        received = b""
+        while len(received) < len(answer):
+            got = self.until_done(self.tls.read, len(answer) - len(received))
+            assert got, received[-100:]
+            received += got
+        assert received == answer
+
+
+BUFFER = 16384
+HELD_BACK = b"mn\r\nm"  # the last byte waits in the buffer for the rest of its command
+TOGETHER = {
+    "commands": [b"mn\r\n", b"mn\r\n"],
+    "many": [b"mn\r\n"] * 200,
+    "a-command-cut": [b"mn\r\nm", b"n\r\nmn\r\n"],
+    "a-value-cut": [b"ms cut 10\r\n01234", b"56789\r", b"\nmn\r\n"],
+    "a-value-alone": [b"ms alone 5\r\n", b"01234", b"\r\nmn\r\n"],
+    "more-than-the-buffer": [b"mn\r\n" * (BUFFER // 4), b"mn\r\n" * (BUFFER // 4)],
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_records_that_arrive_together(shared, authority, name):
+    """What one read has brought in is all served, though nothing more arrives."""
+    stream = b"".join(TOGETHER[name])
+    with Records(shared.port, context_of(authority)) as client:
+        client.send(*TOGETHER[name])
+        client.expect(b"HD\r\n" * stream.count(b"ms ") + b"MN\r\n" * stream.count(b"mn\r\n"))
+
+
+def test_a_record_that_fills_what_is_left_of_the_buffer(shared, authority):
+    """The buffer has room for all but the end of the first record: that end and the next record are served too."""
+    with Records(shared.port, context_of(authority)) as client:
+        client.send(HELD_BACK)
+        client.expect(b"MN\r\n")
+        client.send(b"n\r\n" + b"mn\r\n" * ((BUFFER - len(HELD_BACK)) // 4), b"mn\r\n")
+        client.expect(b"MN\r\n" * (2 + (BUFFER - len(HELD_BACK)) // 4))
+
+
+def test_the_end_of_tls_arrives_with_a_command(shared, authority):
+    """The command is answered, and the connection closed, though the client leaves its TCP open."""
+    with Records(shared.port, context_of(authority)) as client:
+        client.tls.write(b"mn\r\n")
+        with pytest.raises(ssl.SSLWantReadError):
+            client.tls.unwrap()  # close_notify leaves with the command
+        client.flush()
+        client.expect(b"MN\r\n")
+        while client.plain.recv(65536):
+            pass
+
+
 def test_many_connections(serve):
     """200 connections at a time, each with its own answers."""
     daemon = serve("-t", "2")
