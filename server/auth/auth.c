@@ -90,8 +90,10 @@ int auth_open(struct auth **out, const struct conf *conf, char reason[256])
 	if (!conf->auth_file && !conf->enable_sasl)
 		return FS_OK;
 	auth = mem_zalloc(sizeof(*auth));
-	if (!auth)
+	if (!auth) {
+		snprintf(reason, 256, "%s", fs_strerror(FS_ENOMEM));
 		return FS_ENOMEM;
+	}
 	lock_init(&auth->lock, LOCK_LEAF);
 	if (RAND_bytes(auth->key, sizeof(auth->key)) != 1) {
 		snprintf(reason, 256, "the system gives no random bytes, which the digests of passwords need");

@@ -59,8 +59,10 @@ static int read_lines(const char *path, const char *text, size_t length, const u
 	size_t count = count_lines(text, length);
 
 	out->entry = mem_zalloc((count + 1) * sizeof(*out->entry));
-	if (!out->entry)
+	if (!out->entry) {
+		snprintf(reason, 256, "Authfile [%.150s]: %s", path, fs_strerror(FS_ENOMEM));
 		return FS_ENOMEM;
+	}
 	for (const char *line = text; line < end; out->count++) {
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		const char *stop = newline ? newline : end;

@@ -1475,3 +1475,7 @@ mutant("last-port-refused", "-l refuses the last port.",
 mutant("tls-record-left", "What TLS has read already waits until more arrives.",
        "release protocol test_tls.py::test_a_record_that_fills_what_is_left_of_the_buffer",
        ("server/net/tls.c", "*more = total >= RECORD_BYTES || SSL_has_pending(ssl);", "*more = total >= RECORD_BYTES;"))
+
+mutant("auth-without-a-reason", "A start that has no memory for logins ends without a reason.",
+       "asan server/auth/test_auth",
+       ("server/auth/auth.c", "\t\tsnprintf(reason, 256, \"%s\", fs_strerror(FS_ENOMEM));\n", ""))

@@ -291,6 +291,72 @@ static void checks_go_on_while_the_file_is_read(void **state)
 	auth_close(checking.auth);
 }
 
+/* ---- without memory --------------------------------------------------------------------------- */
+
+/* Lets each allocation of auth_open fail, one after the other. The first one is that of struct auth. */
+static void expect_reasons_without_memory(const struct conf *conf)
+{
+	bool fired = true;
+
+	for (unsigned n = 0; fired; n++) {
+		char reason[256] = "";
+		struct auth *auth;
+		int code;
+
+		fault_arm(FAULT_memory_alloc, FAULT_AFTER, n);
+		code = auth_open(&auth, conf, reason);
+		fired = fault_fired(FAULT_memory_alloc) > 0;
+		fault_disarm_all();
+		assert_int_equal(code == FS_OK, !fired);
+		if (code == FS_OK) {
+			auth_close(auth);
+			continue;
+		}
+		assert_null(auth);
+		assert_true(*reason);
+		if (n > 0)
+			continue;
+		assert_int_equal(code, FS_ENOMEM);
+		assert_string_equal(reason, fs_strerror(FS_ENOMEM));
+	}
+}
+
+static void without_memory_the_file_is_not_read(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	write_file(path, "user:secret\n", 12);
+	conf_init(&conf);
+	conf.auth_file = path;
+	expect_reasons_without_memory(&conf);
+	conf.auth_file = NULL;
+	conf_free(&conf);
+}
+
+static void without_memory_a_reload_keeps_the_old_entries(void **state)
+{
+	struct auth *auth = must_open("user:old\n");
+	bool fired = true;
+
+	(void)state;
+	write_file(path, "user:new\n", 9);
+	for (unsigned n = 0; fired; n++) {
+		char reason[256] = "";
+		int code;
+
+		fault_arm(FAULT_memory_alloc, FAULT_AFTER, n);
+		code = auth_reload(auth, reason);
+		fired = fault_fired(FAULT_memory_alloc) > 0;
+		fault_disarm_all();
+		assert_int_equal(code == FS_OK, !fired);
+		assert_int_equal(*reason != 0, fired);
+		assert_int_equal(may(auth, "user", "old"), fired);
+		assert_int_equal(may(auth, "user", "new"), !fired);
+	}
+	auth_close(auth);
+}
+
 /* ---- SASL, with a mechanism list of ours and no password database ------------------------------ */
 
 static enum auth_sasl_result step(struct auth *auth, struct auth_sasl **sasl, const char *mechanism, const char *data,
@@ -304,25 +370,12 @@ static enum auth_sasl_result step(struct auth *auth, struct auth_sasl **sasl, co
 
 static void without_memory_sasl_is_not_there(void **state)
 {
-	struct auth *auth;
 	struct conf conf;
-	bool fired = true;
 
 	(void)state;
 	conf_init(&conf);
 	conf.enable_sasl = true;
-	for (unsigned n = 0; fired; n++) {
-		char reason[256] = "";
-		int code;
-
-		fault_arm(FAULT_memory_alloc, FAULT_AFTER, n);
-		code = auth_open(&auth, &conf, reason);
-		fired = fault_fired(FAULT_memory_alloc) > 0;
-		fault_disarm_all();
-		assert_int_equal(code == FS_OK, !fired);
-		if (code == FS_OK)
-			auth_close(auth);
-	}
+	expect_reasons_without_memory(&conf);
 	conf_free(&conf);
 }
 
@@ -397,6 +450,8 @@ int main(void)
 		cmocka_unit_test(entries_that_are_freed_are_none),
 		cmocka_unit_test(a_reload_takes_all_or_nothing),
 		cmocka_unit_test(checks_go_on_while_the_file_is_read),
+		cmocka_unit_test(without_memory_the_file_is_not_read),
+		cmocka_unit_test(without_memory_a_reload_keeps_the_old_entries),
 		cmocka_unit_test(without_memory_sasl_is_not_there),
 		cmocka_unit_test(sasl_refuses_what_is_out_of_order),
 	};
