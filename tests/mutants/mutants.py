@@ -1479,3 +1479,7 @@ mutant("tls-record-left", "What TLS has read already waits until more arrives.",
 mutant("auth-without-a-reason", "A start that has no memory for logins ends without a reason.",
        "asan server/auth/test_auth",
        ("server/auth/auth.c", "\t\tsnprintf(reason, 256, \"%s\", fs_strerror(FS_ENOMEM));\n", ""))
+
+mutant("answers-larger-buffer-not-given-back", "A buffer that was freed counts as memory that clients take.",
+       "asan server/net/test_output",
+       ("server/net/output.c", "\t\tworker_gave(conn->worker, output->capacity);\n", ""))
