@@ -6,6 +6,8 @@
 #include "base/metrics/counters.h"
 #include "segments/segments_internal.h"
 #include "server/store/cleaner/cleaner_internal.h"
+#include "server/store/state/journal.h"
+#include "server/store/state/losses.h"
 #include "server/store/state/state.h"
 #include "tests/sched/clients.h"
 #include "tests/sched/fibers.h"
@@ -43,6 +45,18 @@ static bool any_has_readers(struct store *store)
 	return false;
 }
 
+static bool has_losses_to_write(const struct store *store)
+{
+	static uint64_t seen; /* at the last look: whoever waits for it, or doesn't, has had time since */
+	const struct journal *journal = store->losses ? store->losses->journal : NULL;
+	uint64_t before = seen;
+
+	if (!journal)
+		return false;
+	seen = journal_newest(journal);
+	return journal_durable(journal) < before;
+}
+
 bool rules_is_moment(struct store *store, enum rules_moment moment)
 {
 	switch (moment) {
@@ -54,6 +68,8 @@ bool rules_is_moment(struct store *store, enum rules_moment moment)
 		return store->segments->rescue != NULL;
 	case MOMENT_REBUILD:
 		return store->rebuild != NULL;
+	case MOMENT_LOSSES:
+		return has_losses_to_write(store);
 	case MOMENT_MERGE:
 		return store->merge != NULL;
 	default:

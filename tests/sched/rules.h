@@ -15,6 +15,7 @@ enum rules_moment {
 	MOMENT_READERS, /* a segment is reclaimed, and has readers left */
 	MOMENT_RESCUE, /* a segment is being copied, as its reads fail */
 	MOMENT_REBUILD, /* the walk after a crash of the host */
+	MOMENT_LOSSES, /* the journal has had entries for a while that are not durable */
 	MOMENT_MERGE, /* a chain of the frugal index is being written */
 	MOMENTS
 };

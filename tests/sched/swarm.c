@@ -38,13 +38,14 @@ static void choose_admission(struct store_config *config, struct rng *rng)
 
 static void choose_index(struct store_config *config, struct rng *rng)
 {
-	if (one_in(rng, 4)) {
+	if (one_in(rng, 3)) {
 		config->index = STORE_INDEX_FRUGAL;
 		config->frugal_memory = one_in(rng, 2) ? 100 : 13;
 		config->flash_object_bytes = 100;
 	}
-	if (one_in(rng,
-		   config->index == STORE_INDEX_FRUGAL ? 2 : 3)) /* other keys' slots match; stripes have many keys */
+	if (config->index == STORE_INDEX_FRUGAL && one_in(rng, 2)) /* a stripe has many keys: several holds gather it */
+		config->tag_bits = 2 + (unsigned)rng_below(rng, 2);
+	else if (one_in(rng, 3)) /* other keys' slots match */
 		config->tag_bits = 2 + (unsigned)rng_below(rng, 6);
 	if (one_in(rng, 3))
 		config->functions = 2;
@@ -206,13 +207,22 @@ static bool has_instant(const struct world *world, const struct instant *instant
 static const struct instant *choose_instant(const struct world *world, struct rng *rng)
 {
 	static const struct instant kills[] = {
-		{ "killed_at_slot_clear", 1000, ANY }, { "killed_in_commit", 500, SLOTS },
-		{ "killed_in_reclaim", 100, ANY },     { "killed_in_close", 4, ANY },
-		{ "killed_in_row", 10, ANY },          { "killed_in_relocation", 200, SLOTS },
-		{ "killed_in_flush", 4, ANY },         { "killed_in_journal", 200, JOURNAL },
-		{ "killed_in_rescue", 3, AGES },       { "killed_in_merge", 10, FRUGAL },
-		{ "killed_in_take_over", 5, ANY },     { "killed_in_rebuild", 20, JOURNAL },
-		{ "killed_in_save", 1, ANY },          { "killed_in_table", 2, ANY },
+		{ "killed_at_slot_clear", 1000, ANY },
+		{ "killed_in_commit", 500, SLOTS },
+		{ "killed_in_reclaim", 100, ANY },
+		{ "killed_in_close", 4, ANY },
+		{ "killed_in_row", 10, ANY },
+		{ "killed_in_relocation", 200, SLOTS },
+		{ "killed_in_flush", 4, ANY },
+		{ "killed_in_journal", 200, JOURNAL },
+		{ "killed_in_rescue", 3, AGES },
+		{ "killed_in_merge", 10, FRUGAL },
+		{ "killed_in_take_over", 5, ANY },
+		{ "killed_in_rebuild", 20, JOURNAL },
+		{ "killed_in_save", 1, ANY },
+		{ "killed_in_table", 2, ANY },
+		{ "killed_in_close", 8, FRUGAL },
+		{ "killed_in_close", 20, FRUGAL }, /* seen in its next life alone */
 	};
 	const struct instant *kill;
 
@@ -241,7 +251,7 @@ static void choose_faults(const struct world *world, struct life_plan *plan, str
 	if (one_in(rng, 2))
 		at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "store_reclaim_visit=every:%u,",
 				       1 + (unsigned)rng_below(rng, 8));
-	if (plan->end == LIFE_KILL && one_in(rng, 2))
+	if (plan->end == LIFE_KILL && !one_in(rng, 3))
 		(void)snprintf(plan->faults + at, sizeof(plan->faults) - at, "%s=after:%u", kill->name,
 			       (unsigned)rng_below(rng, kill->most));
 }
@@ -249,8 +259,10 @@ static void choose_faults(const struct world *world, struct life_plan *plan, str
 /* Most lives end so that something of the flash's contents is left. */
 static enum life_end choose_end(const struct world *world, struct rng *rng)
 {
-	if (one_in(rng, 6) || world->config.journal)
+	if (one_in(rng, 6))
 		return (enum life_end)rng_below(rng, LIFE_ENDS);
+	if (world->config.journal) /* of which a crash of the host needs all */
+		return one_in(rng, 3) ? LIFE_KILL : LIFE_CUT;
 	return world->region_dir && !one_in(rng, 3) ? LIFE_KILL : LIFE_STOP;
 }
 
@@ -261,6 +273,8 @@ static enum rules_moment choose_moment(const struct world *world, struct rng *rn
 
 	if (world->ages && one_in(rng, 2))
 		return MOMENT_RESCUE;
+	if (world->config.journal && one_in(rng, 2))
+		return MOMENT_LOSSES;
 	if (one_in(rng, 2))
 		return MOMENT_NONE;
 	if (world->config.index == STORE_INDEX_FRUGAL)

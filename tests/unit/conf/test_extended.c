@@ -56,8 +56,9 @@ static void a_bad_ext_path_is_refused(void **state)
 	expect_refusal("-o ext_path=:1g", NULL, 1, NO_SIZE NOT_PARSED);
 	expect_refusal("-o ext_path=/f:64", NULL, 1,
 		       "ext_path: \"64\" is not a size with the suffix m, g, t or p, as in ext_path=/data/flash:64g\n");
-	expect_refusal("-o ext_path=/f:64MB", NULL, 1,
-		       "ext_path: \"64MB\" is not a size with the suffix m, g, t or p, as in ext_path=/data/flash:64g\n");
+	expect_refusal(
+		"-o ext_path=/f:64MB", NULL, 1,
+		"ext_path: \"64MB\" is not a size with the suffix m, g, t or p, as in ext_path=/data/flash:64g\n");
 	expect_refusal("-o ext_path=/f:\t", NULL, 1,
 		       "ext_path: \"\" is not a size with the suffix m, g, t or p, as in ext_path=/data/flash:64g\n");
 	expect_refusal("-o ext_path=/f:xg", NULL, 1,
