@@ -121,6 +121,14 @@ def target_of(test):
     return f"build/{variant}/tests/{test.split()[1]}"
 
 
+def targets_of(test):
+    """Variants and what make builds in each: the target, and the inspector beside a daemon whose test would be skipped without it."""
+    names = [target_of(test)]
+    if is_protocol(test) and source_of(test).endswith("/test_inspect.py"):
+        names.append(target_of(test) + "-inspect")
+    return {(variant_of(test), name) for name in names}
+
+
 # ---- copies of the tree --------------------------------------------------------------------------
 
 
@@ -246,7 +254,7 @@ def try_out(copy, mutant, seconds, jobs):
     """(passed, the line that says so)."""
     before = put_in(copy, mutant)
     try:
-        words = build(copy, {(variant_of(mutant.test), target_of(mutant.test))}, jobs)
+        words = build(copy, targets_of(mutant.test), jobs)
         if words:
             return False, f"FAILED    {mutant.name}: doesn't build\n{tail(words)}"
         code, output = run_test(copy, mutant.test, seconds)
@@ -261,7 +269,7 @@ def try_out(copy, mutant, seconds, jobs):
 def without_faults(copy, tests, jobs):
     """Seconds that each test takes; None where one failed."""
     took = {}
-    words = build(copy, {(variant_of(test), target_of(test)) for test in tests}, jobs)
+    words = build(copy, set().union(*map(targets_of, tests)), jobs)
     if words:
         say("the copy doesn't build:\n" + words)
         return None
