@@ -210,7 +210,8 @@ static void count(struct conf *conf, const struct conf_option *option, bool agai
 		++*field;
 }
 
-/* Returns the length of the number that a text begins with; 0: it begins with none, or with digits that are no such number. */
+/* Returns the length of the number that a text begins with; 0: it begins with none, or more digits follow, which the option
+   can't have. */
 static size_t number_length(const struct conf_option *option, const char *text)
 {
 	char part[CONF_VALUE_BYTES];
@@ -242,15 +243,16 @@ static size_t number_length(const struct conf_option *option, const char *text)
 }
 
 /*
- * memcached's own options have a letter, and it reads their numbers as atoi does: blanks and a plus may be in front, and what
- * follows is cut off. Returns the number, in text, or the value as it is. Of ours a mistake is one.
+ * memcached's own options have a letter. It reads their numbers as atoi does: blanks and a plus may be in front, and what
+ * follows is cut off. Returns the number, in text. Returns the value as it is where there is no number, or where the option is
+ * one of ours, which must be written without a mistake.
  */
 static const char *number_as_memcached(struct conf *conf, const struct conf_option *option, const char *value,
 				       char text[CONF_VALUE_BYTES])
 {
 	const char *begin = value + strspn(value, CONF_BLANKS);
 	size_t length;
-	char name[80];
+	char name[80], shown[CONF_SHOWN_BYTES];
 
 	begin += *begin == '+';
 	length = number_length(option, begin);
@@ -258,7 +260,8 @@ static const char *number_as_memcached(struct conf *conf, const struct conf_opti
 		return value;
 	snprintf(text, CONF_VALUE_BYTES, "%.*s", (int)length, begin);
 	if (begin[length + strspn(begin + length, CONF_BLANKS)])
-		conf_note(conf, LOG_LEVEL_WARN, "%s: \"%s\" is read as %s", spelled(option, name), value, text);
+		conf_note(conf, LOG_LEVEL_WARN, "%s: \"%s\" is read as %s", spelled(option, name),
+			  conf_shown(value, shown), text);
 	if (option->offset == offsetof(struct conf, threads) && strtod(text, NULL) > option->max) {
 		conf_note(conf, LOG_LEVEL_WARN, "%s: %s are too many: there will be %.0f", spelled(option, name), text,
 			  option->max);
@@ -277,7 +280,9 @@ static int apply(struct conf *conf, const struct conf_row *row, const char *valu
 
 	walk->seen[row - conf_rows] = true;
 	if (option->offset == offsetof(struct conf, detail_delimiter) && row->kind == CONF_ROW_OPTION && value) {
-		first[0] = value[strspn(value, CONF_BLANKS)]; /* memcached takes the first character of a longer text */
+		first[0] = value[strspn(
+			value,
+			CONF_BLANKS)]; /* memcached takes the first character of a longer text; a blank ends no prefix */
 		value = first;
 	}
 	if (row->kind == CONF_ROW_OPTION && option->type == CONF_TYPE_COUNT) {

@@ -117,8 +117,8 @@ static void numbers_are_read_as_atoi_does(void **state)
 		{ "-I 5242880bytes", "max-item-size", "5m", "-I/--max-item-size: \"5242880bytes\" is read as 5242880" },
 		{ "-c 16384.0", "conn-limit", "16384", "-c/--conn-limit: \"16384.0\" is read as 16384" },
 		{ "-p -1x", "port", "-1", "-p/--port: \"-1x\" is read as -1" },
-		{ "-a\t0777,", "unix-mask", "777", "-a/--unix-mask: \"\t0777,\" is read as 0777" },
-		{ "-f\t1.5x", "slab-growth-factor", "1.5", "-f/--slab-growth-factor: \"\t1.5x\" is read as 1.5" },
+		{ "-a\t0777,", "unix-mask", "777", "-a/--unix-mask: \"\\x090777,\" is read as 0777" },
+		{ "-f\t1.5x", "slab-growth-factor", "1.5", "-f/--slab-growth-factor: \"\\x091.5x\" is read as 1.5" },
 		{ "-t 300", "threads", "256", "-t/--threads: 300 are too many: there will be 256" },
 		{ "-D \t:", "detail-delimiter", ":", NULL },
 	};

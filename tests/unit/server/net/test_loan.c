@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loans: a small protocol that lends its connection at each 'l', echoes what else it reads, and closes at 'q'. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "conf/conf.h"
-#include "server/net/net_internal.h"
+#include "tests/unit/server/net/one_worker.h"
 
 #define PATIENCE_MS 120000
 #define LENT_BYTES (8u << 20) /* more than sockets hold */
@@ -83,13 +74,6 @@ static const struct protocol lender = {
 
 /* ---- a worker and one connection ------------------------------------------------------------- */
 
-static struct conf conf;
-static struct server server;
-static struct net net;
-static struct worker worker;
-static const struct listener listener;
-static int peer = -1;
-
 static ssize_t datagram_receive(struct socket_conn *sock, const struct iovec *pieces, unsigned count, bool *more)
 {
 	(void)count;
@@ -117,22 +101,9 @@ static const struct transport datagram = {
 
 static int set_up_with(const struct transport *transport)
 {
-	int pair[2];
-	struct opening opening = { .listener = &listener, .transport = transport, .transport_data = &borrower };
-
 	borrower.loan = NULL;
 	borrower.taken = borrower.forgotten = borrower.refused = 0;
-	memset(&net, 0, sizeof(net));
-	memset(&worker, 0, sizeof(worker));
-	net.server = &server;
-	net.workers = &worker;
-	atomic_init(&net.connections, 1);
-	assert_int_equal(worker_init(&worker, &net), FS_OK);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-	opening.fd = pair[0];
-	peer = pair[1];
-	conn_open(&worker, &opening);
-	LIST_FIRST(&worker.conns)->conn.protocol = &lender;
+	(void)make_worker(transport, &borrower, &lender);
 	assert_int_equal(worker_start(&worker), FS_OK);
 	return 0;
 }
@@ -153,28 +124,6 @@ static int tear_down(void **state)
 	if (peer >= 0)
 		close(peer);
 	peer = -1;
-	return 0;
-}
-
-static int open_store(void **state)
-{
-	struct store_config config;
-	char reason[256];
-
-	(void)state;
-	store_config_init(&config);
-	config.memory_bytes = 8 << 20;
-	conf.threads = 1;
-	conf.memory_limit_bytes = config.memory_bytes;
-	conf.max_reqs_per_event = 20;
-	server.conf = &conf;
-	return store_open(&server.store, &config, reason);
-}
-
-static int close_store(void **state)
-{
-	(void)state;
-	store_close(server.store);
 	return 0;
 }
 

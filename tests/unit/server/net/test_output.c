@@ -1,31 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The accounts of memory that answers take: what is given back is what was taken. One worker, which runs in the test's thread. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "conf/conf.h"
-#include "server/net/net_internal.h"
+#include "tests/unit/server/net/one_worker.h"
 
 #define VALUE_BYTES 300000u /* more than a socket takes at once */
 #define FLASH_READ_BYTES 4096u /* by which the buffer of a read is longer than the value */
 
-static struct conf conf;
-static struct server server;
-static struct net net;
-static struct worker worker;
-static const struct listener listener;
 static struct conn *conn;
-static int peer;
 
 /* ---- a worker and one connection ------------------------------------------------------------- */
 
@@ -41,45 +24,10 @@ static void abandon(struct conn *gone)
 
 static const struct protocol protocol = { .name = "test", .compose = compose, .abandon = abandon };
 
-static int open_store(void **state)
-{
-	struct store_config config;
-	char reason[256];
-
-	(void)state;
-	store_config_init(&config);
-	config.memory_bytes = 8 << 20;
-	conf.threads = 1;
-	conf.memory_limit_bytes = config.memory_bytes;
-	server.conf = &conf;
-	return store_open(&server.store, &config, reason);
-}
-
-static int close_store(void **state)
-{
-	(void)state;
-	store_close(server.store);
-	return 0;
-}
-
 static int set_up(void **state)
 {
-	struct opening opening = { .listener = &listener, .transport = &transport_plain };
-	int pair[2];
-
 	(void)state;
-	memset(&net, 0, sizeof(net));
-	memset(&worker, 0, sizeof(worker));
-	net.server = &server;
-	net.workers = &worker;
-	atomic_init(&net.connections, 1);
-	assert_int_equal(worker_init(&worker, &net), FS_OK);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-	opening.fd = pair[0];
-	peer = pair[1];
-	conn_open(&worker, &opening);
-	conn = &LIST_FIRST(&worker.conns)->conn;
-	conn->protocol = &protocol;
+	conn = make_worker(&transport_plain, NULL, &protocol);
 	return 0;
 }
 
