@@ -4,7 +4,7 @@
  * --flash-object-size is a guess for the first table alone. From then on the segments tell: the index needs as many
  * slots as the last segments took, times the number of segments.
  *
- *   no table has room      a small one is replaced by one for all, a larger one gets a second beside it for the rest
+ *   no table has room      a small one, or two, are replaced by one for all; a larger one gets a second beside it for the rest
  *   far too much room      one of the right size takes its place
  *
  * A table that is replaced gets no further segments, and goes when its last segment is reclaimed: a turn of the flash
@@ -41,8 +41,8 @@
 
 struct tables {
 	struct fidx_table table[FIDX_TABLES];
-	unsigned live;
-	uint64_t kept, all; /* slots of the tables that don't drain, and of all */
+	unsigned live, kept_tables; /* kept: those that don't drain */
+	uint64_t kept, all; /* slots of the kept tables, and of all */
 	uint32_t segments; /* of the flash */
 	double objects; /* slots that the next segment may need */
 	double needed; /* slots, for all segments */
@@ -77,6 +77,7 @@ static void tables_look(const struct store *store, uint64_t objects, struct tabl
 			continue;
 		out->live++;
 		out->all += out->table[t].slots;
+		out->kept_tables += !table_drains(store, t);
 		out->kept += table_drains(store, t) ? 0 : out->table[t].slots;
 	}
 	/* The mean of all segments on flash, or of the last ones if that is greater. In segments of bins nothing has a slot. */
@@ -235,11 +236,47 @@ static bool tables_add(struct store *store, const struct tables *tables, double 
 	return true;
 }
 
-/* All tables are full: adds one. */
+/* One table for so many used slots takes the place of all others. False: they stay. */
+static bool tables_replace(struct store *store, const struct tables *tables, double used, unsigned *table)
+{
+	uint64_t limit = store_memory_limit(store) / 8 * 5, bytes = (uint64_t)(used / INDEX_LOAD * SLOT_BYTES);
+
+	if (tables->all * SLOT_BYTES + bytes > limit ||
+	    !tables_add(store, tables, used / INDEX_LOAD, used, limit, table))
+		return false;
+	tables_drain_all(store, tables);
+	return true;
+}
+
+/*
+ * There can't be another table. Of those that drain the roomiest is kept after all, but not the last one of three, so
+ * that there can be another one soon. Where all three are kept, the smallest drains from now on.
+ */
+static bool tables_make_do(struct store *store, const struct tables *tables, unsigned *table)
+{
+	unsigned draining = tables->live - tables->kept_tables, smallest = 0;
+
+	if (draining > (tables->live == FIDX_TABLES)) {
+		*table = roomiest_table(store, tables, true);
+		if (*table == FIDX_TABLES)
+			return false;
+		store->cleaner->sizing.draining &= ~(1u << *table);
+		return true;
+	}
+	if (draining > 0)
+		return false;
+	for (unsigned t = 1; t < FIDX_TABLES; t++)
+		if (tables->table[t].slots < tables->table[smallest].slots)
+			smallest = t;
+	store->cleaner->sizing.draining = 1u << smallest;
+	return false;
+}
+
+/* All kept tables are full: finds another one. */
 static bool tables_grow(struct store *store, const struct tables *tables, unsigned *table)
 {
 	double each = tables->objects, have = (double)tables->kept * INDEX_LOAD;
-	double missing = tables->needed - have;
+	double missing = tables->needed - have, all;
 	uint64_t limit = store_memory_limit(store) / SHARE_MOST;
 	uint32_t oldest;
 
@@ -249,26 +286,12 @@ static bool tables_grow(struct store *store, const struct tables *tables, unsign
 		return false;
 	if (missing < each)
 		missing = each;
-	if (have < TOO_SMALL * tables->needed &&
-	    (double)(tables->all * SLOT_BYTES) + tables->needed / INDEX_LOAD * SLOT_BYTES <= (double)limit &&
-	    tables_add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, table)) {
-		tables_drain_all(store, tables);
+	all = have + missing;
+	if ((tables->kept_tables > 1 || have < TOO_SMALL * all) && all / INDEX_LOAD * SLOT_BYTES <= (double)limit &&
+	    tables_replace(store, tables, all, table))
 		return true;
-	}
-	return tables_add(store, tables, missing / LOAD_ADDED, fmin(2 * each, missing), limit, table);
-}
-
-/* When all three tables are in use and more slots are needed, the smallest makes room for a better one. */
-static void tables_drain_smallest(struct store *store, const struct tables *tables)
-{
-	unsigned smallest = 0;
-
-	if (tables->live < FIDX_TABLES || store->cleaner->sizing.draining)
-		return;
-	for (unsigned t = 1; t < FIDX_TABLES; t++)
-		if (tables->table[t].slots < tables->table[smallest].slots)
-			smallest = t;
-	store->cleaner->sizing.draining = 1u << smallest;
+	return tables_add(store, tables, missing / LOAD_ADDED, fmin(2 * each, missing), limit, table) ||
+	       tables_make_do(store, tables, table);
 }
 
 /* Are there far more slots than needed, by enough segments to be sure? */
@@ -285,14 +308,9 @@ static bool tables_too_large(const struct store *store, const struct tables *tab
 
 static bool tables_shrink(struct store *store, const struct tables *tables)
 {
-	uint64_t limit = store_memory_limit(store) / 8 * 5;
 	unsigned table;
 
-	if (!tables_too_large(store, tables) ||
-	    !tables_add(store, tables, tables->needed / INDEX_LOAD, tables->needed, limit, &table))
-		return false;
-	tables_drain_all(store, tables);
-	return true;
+	return tables_too_large(store, tables) && tables_replace(store, tables, tables->needed, &table);
 }
 
 /* ---- the choice ------------------------------------------------------------------------------ */
@@ -301,20 +319,17 @@ bool tables_choose(struct store *store, uint64_t objects, unsigned *table)
 {
 	struct tables tables;
 	unsigned chosen;
+	bool found;
 
 	tables_look(store, objects, &tables);
 	if (tables_shrink(store, &tables))
 		tables_look(store, objects, &tables);
 	chosen = roomiest_table(store, &tables, false);
-	if (chosen == FIDX_TABLES && !tables_grow(store, &tables, &chosen)) {
-		chosen = roomiest_table(store, &tables, true); /* a last resort: it drains later */
-		tables_drain_smallest(store, &tables);
-	}
+	found = chosen != FIDX_TABLES || tables_grow(store, &tables, &chosen);
 	set_filter_bits(store, tables.live);
-	if (chosen == FIDX_TABLES)
-		return false;
-	*table = chosen;
-	return true;
+	if (found)
+		*table = chosen;
+	return found;
 }
 
 void tables_tidy(struct store *store)

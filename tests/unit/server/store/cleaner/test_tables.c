@@ -132,6 +132,22 @@ static void it_follows_the_objects_both_ways(void **state)
 	assert_true(fidx_verify(h->store->index));
 }
 
+/* Objects that shrink a little again and again need a table more each time, and there can be three. */
+static void the_whole_flash_is_used_again_after_small_changes(void **state)
+{
+	static const uint32_t bytes[] = { 220, 200, 180, 162, 146 };
+	struct harness *h = *state;
+	struct seg_status segments;
+
+	open_with(h, MIB(6), 262);
+	for (unsigned i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
+		turns_of_the_flash(h, 0.6, bytes[i]);
+	turns_of_the_flash(h, 4, bytes[4]);
+	seg_get_status(h->store->segments, &segments);
+	assert_true(segments.live >= segments.total * 97 / 100);
+	assert_true(fidx_verify(h->store->index));
+}
+
 /* Where half of -m is not enough, the flash holds less, and no slot is dropped. */
 static void it_never_has_more_than_half_of_the_memory(void **state)
 {
@@ -238,6 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(after_three_turns_a_wrong_guess_does_not_matter),
 		TEST(it_follows_the_objects_both_ways),
+		TEST(the_whole_flash_is_used_again_after_small_changes),
 		TEST(it_never_has_more_than_half_of_the_memory),
 		TEST(a_choice_that_fails_leaves_the_last_table),
 		TEST(what_is_found_is_right_while_tables_come_and_go),
