@@ -187,8 +187,10 @@ static void budget_move(struct clf *clf, double written_per_second, double allow
 /* The lesser of the two limits, in bytes; negative: neither is set. */
 static double allowed_bytes(const struct clf_written *written)
 {
+	bool by_limit_alone = written->filling && written->limit > 0;
 	double by_time = written->limit > 0 ? written->limit * written->seconds : HUGE_VAL;
-	double by_ratio = written->ratio > 0 ? written->ratio * (double)written->app_bytes : HUGE_VAL;
+	double by_ratio =
+		written->ratio > 0 && !by_limit_alone ? written->ratio * (double)written->app_bytes : HUGE_VAL;
 	double allowed = fmin(by_time, by_ratio);
 
 	return allowed == HUGE_VAL ? -1 : allowed;
@@ -209,6 +211,7 @@ void clf_budget(struct clf *clf, const struct clf_written *written)
 								    .app_bytes = (double)written->app_bytes,
 								    .written_bytes = (double)written->flash_bytes,
 								    .allowed_bytes = asks ? allowed_bytes(written) : -1,
-								    .held_up = written->held_up });
+								    .held_up = written->held_up,
+								    .free = written->filling && written->limit <= 0 });
 	budget_move(clf, rate, asks ? 0 : written->limit, clk_now_ms(clf->config.clock));
 }

@@ -277,6 +277,8 @@ struct clf_object {
 float clf_worth(struct clf *clf, const struct clf_object *object, uint64_t now_ms);
 /* Returns the least worth that is admitted now. */
 float clf_threshold(const struct clf *clf);
+/* Does the budget leave anything out now? */
+bool clf_budget_binds(const struct clf *clf);
 /* Offers an object in DRAM that would be evicted to flash. True: it is admitted. To be asked once for a stay. The
    object becomes a subject of the sampler. */
 bool clf_offer(struct clf *clf, const struct clf_object *object, uint64_t now_ms);
@@ -305,6 +307,7 @@ struct clf_written {
 	double ratio; /* allowed bytes for each byte of applications; 0: none is set. Not for rules that ask at reads */
 	bool held_up; /* the store's own cap held a segment back */
 	bool offline; /* the flash takes no writes now */
+	bool filling; /* the flash has segments that hold nothing: the ratio holds nothing back */
 };
 
 /*

@@ -191,6 +191,7 @@ struct offers_spent {
 	double written_bytes; /* that went to flash */
 	double allowed_bytes; /* that may have gone there; negative: any number */
 	bool held_up; /* a cap held writes back: admitted bytes wait */
+	bool free; /* all is admitted; allowed_bytes is for later, when it isn't any more */
 };
 
 /* Of zeroed memory. Old offers lose half of their weight with each half of flash_bytes that applications write. */
@@ -216,6 +217,8 @@ double offers_share(struct offers *offers);
 /* Returns a part of an octave that tells equal objects apart by their keys: 0 to below 0.5. */
 float offers_tie(uint64_t key);
 
+/* Is all admitted that is offered? */
+bool offers_all_pass(const struct offers *offers);
 /* The least worth that is admitted. */
 static inline float offers_threshold(const struct offers *offers)
 {

@@ -63,7 +63,7 @@ float offers_tie(uint64_t key)
 	return (float)((double)(mix64(key) >> 40) * 0x1.0p-24 * TIE_OCTAVES);
 }
 
-static bool offers_all_pass(const struct offers *offers)
+bool offers_all_pass(const struct offers *offers)
 {
 	return offers_threshold(offers) <= (float)BIN_LEAST;
 }
@@ -159,6 +159,10 @@ void offers_budget(struct offers *offers, const struct offers_spent *spent)
 		}
 	} else { /* a limit that is set later begins with the offers from then on */
 		offers_restart(offers);
+	}
+	if (spent->free) {
+		threshold = BIN_LEAST;
+		offers->begun = false; /* what is admitted now is paid by nobody */
 	}
 	must(threshold >= BIN_LEAST);
 	atomic_store_explicit(&offers->threshold, (float)threshold, memory_order_relaxed);

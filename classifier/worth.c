@@ -113,6 +113,11 @@ float clf_threshold(const struct clf *clf)
 	return offers_threshold(&clf->offers);
 }
 
+bool clf_budget_binds(const struct clf *clf)
+{
+	return !offers_all_pass(&clf->offers);
+}
+
 bool clf_offer(struct clf *clf, const struct clf_object *object, uint64_t now_ms)
 {
 	uint64_t key = sampler_key(&clf->sampler, object->hash);

@@ -44,6 +44,7 @@ int seg_end_clean(struct segments *seg)
 	int rc;
 
 	seg->super.clean_epoch = seg->super.attach_epoch;
+	fill_end(seg);
 	rc = seg_store_super(seg);
 	if (rc != FS_OK)
 		health_error(seg, "a superblock write", errno);

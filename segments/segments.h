@@ -196,6 +196,21 @@ void seg_return_cas(struct segments *seg, uint64_t from);
    the year 2242. Any thread. */
 uint64_t seg_clock_cas(void);
 
+/* ---- fills (fill.c) -------------------------------------------------------------------------- */
+
+/*
+ * A fill is one write of all segments beyond the budget of writes, as a flash that holds nothing is worth nothing. One may
+ * begin a day, by the wall clock, whatever the number of starts: the superblock keeps when the last one began and what is
+ * left of it. wall_s: seconds since 1970. While the clock is behind the last beginning, none begins.
+ */
+
+/* May another segment be written as a part of a fill? Any thread, no lock. */
+bool seg_fill_allows(const struct segments *seg, int64_t wall_s);
+/* Takes a segment out of the fill, and begins one if none is left and one may begin. Now and then, once in a sixteenth of the flash, it
+   writes the superblock. FS_OK; FS_EBUSY: none may begin yet; FS_EIO, FS_ENOMEM: nothing is taken. The cleaner; waits for
+   the device. */
+FS_MUST_CHECK int seg_fill_take(struct segments *seg, int64_t wall_s);
+
 /* ---- restart --------------------------------------------------------------------------------- */
 
 /*
@@ -397,6 +412,14 @@ enum seg_state { SEG_FREE, SEG_WRITING, SEG_LIVE, SEG_RECLAIMING, SEG_RETIRED };
    reclaimed first. Retired ones are passed over. FS_EOFFLINE: none is left. Then the call tries the device again when
    the next try is due, and waits for it; if the device answers, the segments are FREE. The cleaner. */
 FS_MUST_CHECK int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state);
+/*
+ * seg_note_content notes of a segment that was just written the newest CAS id in it and the latest expiry, as its records
+ * have them; 0: some record never expires, or it isn't known. A restart forgets both.
+ * seg_next_hold_nothing: are the next n segments in FIFO order free, or is all in them expired, or flushed by its CAS
+ * ids? Not if fewer can be written. n is at most the number of segments. Both are the cleaner's.
+ */
+void seg_note_content(struct segments *seg, uint32_t segment, uint64_t newest_cas, uint32_t latest_expiry);
+bool seg_next_hold_nothing(const struct segments *seg, unsigned n, uint64_t flush_cas, uint32_t now_seconds);
 /* Finds the LIVE segment that was written first, which may be reclaimed before its turn. False: none is LIVE. The
    cleaner. */
 FS_MUST_CHECK bool seg_oldest(const struct segments *seg, uint32_t *segment);
@@ -587,6 +610,8 @@ struct seg_status {
 	uint64_t residence_ms; /* last measured: write to reclaim; 0 before the first */
 	uint64_t busy_ms; /* seg_busy_ms */
 	uint64_t allocated_bytes; /* seg_allocated_bytes */
+	uint32_t fills; /* that have begun in the life of the flash */
+	uint64_t fill_left_bytes; /* of the last one */
 	int allocate_error; /* errno of the last try to allocate more; 0: it went well, or there was none */
 	bool offline;
 	char offline_reason[128];

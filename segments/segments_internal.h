@@ -85,6 +85,9 @@ struct seg_live {
 	_Atomic bool partial;
 	uint8_t use; /* enum home_use, of its home. Written by open and the cleaner under seg->lock; others read it under the lock */
 	_Atomic uint32_t read_errors; /* since it was written or copied. Any thread */
+	/* As in seg_note_content. The cleaner's own. */
+	uint32_t latest_expiry;
+	uint64_t newest_cas;
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct seg_live) == 64, "a cache line each");
 
@@ -151,6 +154,7 @@ struct segments {
 
 	struct lock lock;
 	uint32_t cursor; /* next in FIFO order; written by the cleaner under lock */
+	_Atomic uint64_t fill_taken_bytes; /* of a fill, out of the superblock; written by the cleaner */
 	uint64_t next_sequence; /* cleaner only; at most super.sequence_end */
 	uint64_t newest_sequence; /* under lock */
 	uint64_t residence_ms; /* under lock */
@@ -252,6 +256,10 @@ void seg_note_device(struct segments *seg);
 
 /* Writes the superblock as it is in seg->super, while seg_busy_ms counts. Codes of super_store. */
 FS_MUST_CHECK int seg_store_super(struct segments *seg);
+/* fill.c. fill_end gives back, in the superblock that is written next, what of a fill is taken and not written.
+   fill_status fills in its figures. */
+void fill_end(struct segments *seg);
+void fill_status(const struct segments *seg, struct seg_status *out);
 
 /* ---- homes.c ---- */
 

@@ -22,11 +22,11 @@ uint64_t seg_region_bytes(uint32_t segments, uint64_t segment_bytes, bool crossi
 	return sizeof(struct seg_table) + segments * (sizeof(struct seg_entry) + map_bytes);
 }
 
-/* The first segment from the cursor on that isn't retired and has its blocks. Without the lock: the caller is the
+/* The first segment from this one on that isn't retired and has its blocks. Without the lock: the caller is the
    cleaner, which alone writes states. */
-static bool next_usable(const struct segments *seg, uint32_t *segment, enum seg_state *state)
+static bool next_usable(const struct segments *seg, uint32_t at, uint32_t *segment, enum seg_state *state)
 {
-	uint32_t at = seg->cursor, allocated = seg_allocated(seg);
+	uint32_t allocated = seg_allocated(seg);
 
 	for (uint32_t n = 0; n < seg->segments; n++, at = (at + 1) % seg->segments) {
 		if (seg->live[at].state == SEG_RETIRED || at >= allocated)
@@ -43,15 +43,44 @@ bool seg_all_retired(const struct segments *seg)
 	enum seg_state state;
 	uint32_t segment;
 
-	return !next_usable(seg, &segment, &state);
+	return !next_usable(seg, seg->cursor, &segment, &state);
 }
 
 int seg_next(struct segments *seg, uint32_t *segment, enum seg_state *state)
 {
-	if (next_usable(seg, segment, state))
+	if (next_usable(seg, seg->cursor, segment, state))
 		return FS_OK;
 	/* Nothing but this call tries the device then: no segment is left that a write could try. */
-	return health_online(seg) && next_usable(seg, segment, state) ? FS_OK : FS_EOFFLINE;
+	return health_online(seg) && next_usable(seg, seg->cursor, segment, state) ? FS_OK : FS_EOFFLINE;
+}
+
+void seg_note_content(struct segments *seg, uint32_t segment, uint64_t newest_cas, uint32_t latest_expiry)
+{
+	struct seg_live *live = seg_live_at(seg, segment);
+
+	must(live->state == SEG_LIVE);
+	live->newest_cas = newest_cas;
+	live->latest_expiry = latest_expiry;
+}
+
+static bool holds_nothing(const struct seg_live *live, uint64_t flush_cas, uint32_t now_seconds)
+{
+	bool expired = live->latest_expiry != 0 && live->latest_expiry <= now_seconds;
+	bool flushed = live->newest_cas != 0 && live->newest_cas <= flush_cas;
+
+	return live->state == SEG_FREE || (live->state == SEG_LIVE && (expired || flushed));
+}
+
+bool seg_next_hold_nothing(const struct segments *seg, unsigned n, uint64_t flush_cas, uint32_t now_seconds)
+{
+	uint32_t at = seg->cursor;
+	enum seg_state state;
+
+	while (n > 0 && next_usable(seg, at, &at, &state) && holds_nothing(&seg->live[at], flush_cas, now_seconds)) {
+		at = (at + 1) % seg->segments;
+		n--;
+	}
+	return n == 0;
 }
 
 bool seg_oldest(const struct segments *seg, uint32_t *segment)
@@ -264,6 +293,8 @@ int seg_reclaim_end(struct segments *seg, uint32_t segment, unsigned timeout_ms)
 	seg->residence_ms = seg->table->residence_ms = clk_now_ms(seg->clock) - entry->written_at_ms;
 	atomic_store_explicit(&live->partial, false, memory_order_relaxed);
 	atomic_store_explicit(&live->read_errors, 0, memory_order_relaxed);
+	live->newest_cas = 0;
+	live->latest_expiry = 0;
 	change_state(seg, live, SEG_FREE);
 	atomic_store(&entry->sequence, 0);
 	lock_release(&seg->lock);
@@ -311,5 +342,6 @@ void seg_get_status(const struct segments *seg, struct seg_status *out)
 	lock_release(&mutable->health.lock);
 	out->busy_ms = seg_busy_ms(seg);
 	out->allocated_bytes = seg_allocated_bytes(seg);
+	fill_status(seg, out);
 	out->allocate_error = atomic_load(&seg->allocate_error);
 }

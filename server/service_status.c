@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The line that "systemctl status" shows: how full the cache is, its hit ratio, and what doesn't work. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,6 +120,8 @@ void service_status_text(const struct service_figures *figures, char *out, size_
 		add_to_status_line(&line, "; hit ratio %.1f %%", 100.0 * (double)figures->hits / (double)figures->gets);
 	if (store->flash && !store->segments.offline && store->segments.total > 0)
 		add_to_status_line(&line, "; flash %.0f %% full", 100.0 * store->segments.live / store->segments.total);
+	if (store->hold == STORE_HOLD_FILLING && !isnan(store->fill_seconds))
+		add_to_status_line(&line, ", all of it in %.1f h", store->fill_seconds / 3600);
 	if (store->rebuilt_segments < store->rebuild_segments)
 		add_to_status_line(&line, "; %" PRIu32 " of %" PRIu32 " segments of the index are rebuilt",
 				   store->rebuilt_segments, store->rebuild_segments);

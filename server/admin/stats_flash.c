@@ -171,6 +171,10 @@ static void window_rows(const struct store_status *status, struct stats_out *out
 
 	for (unsigned i = 0; i < STORE_WINDOWS; i++)
 		real_row(out, rows[i], share_of(status->window[i].flash_bytes, status->window[i].app_bytes));
+	text_row(out, ROW_FLASH_flash_writes_held_by, store_hold_word(status->hold));
+	real_row(out, ROW_FLASH_flash_fill_seconds_left, status->fill_seconds);
+	number_row(out, ROW_FLASH_flash_fills, status->segments.fills);
+	number_row(out, ROW_FLASH_flash_fill_bytes_left, status->segments.fill_left_bytes);
 	number_row(out, ROW_FLASH_flash_write_limit, status->write_limit);
 	real_row(out, ROW_FLASH_flash_write_ratio, status->write_ratio);
 	real_row(out, ROW_FLASH_flash_write_budget_used, allowed > 0 ? (double)recent->flash_bytes / allowed : NAN);

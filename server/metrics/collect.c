@@ -309,6 +309,15 @@ static void show_rates(const struct source *from, enum metric metric, double div
 		give_one(from, metric, window_names[i], ratio_of(window_rate(&from->store.window[i]), divisor));
 }
 
+void show_flash_writes_held_by(const struct source *from)
+{
+	for (unsigned hold = 0; hold <= STORE_HOLD_NOTHING; hold++)
+		give_one(from, METRIC_flash_writes_held_by, store_hold_word(hold), hold == from->store.hold);
+}
+
+VALUE(flash_fill_seconds_left, from->store.fill_seconds)
+VALUE(flash_fills_total, from->store.segments.fills)
+VALUE(flash_write_ratio, from->store.write_ratio)
 VALUE(flash_write_limit_bytes_per_second, (double)from->store.write_limit)
 
 void show_flash_write_rate_bytes_per_second(const struct source *from)

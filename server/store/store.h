@@ -473,6 +473,22 @@ struct store_window {
 	double seconds; /* its length: near its name's, or since the start; 0 in the first moment */
 };
 
+/* What holds writes to flash back at a moment: the first of these that is true. */
+enum store_hold {
+	STORE_HOLD_NO_FLASH, /* there is none */
+	STORE_HOLD_OFFLINE, /* the device takes no writes */
+	STORE_HOLD_REBUILD, /* the index is rebuilt first */
+	STORE_HOLD_LATE, /* nothing: objects were lost in the last second because the cleaner came too late */
+	STORE_HOLD_MEMORY, /* memory has room: nothing need be written */
+	STORE_HOLD_LIMIT, /* --flash-write-limit */
+	STORE_HOLD_RATIO, /* --flash-write-ratio */
+	STORE_HOLD_FILLING, /* nothing, and the ratio has no effect, as segments are empty */
+	STORE_HOLD_CANDIDATES, /* too few objects in DRAM are worth flash by the rule of admission */
+	STORE_HOLD_NOTHING
+};
+/* Returns its name in reports: "no_flash", "offline", ... The word lives for ever. */
+const char *store_hold_word(enum store_hold hold);
+
 struct store_status {
 	uint64_t now_seconds; /* since the start */
 	uint64_t flash_seconds; /* since the last cold start, from which expiries on flash count */
@@ -492,6 +508,8 @@ struct store_status {
 	double dram_bytes_per_flash_item, write_rate; /* the latter: bytes per second to the device, last 10 s */
 	uint64_t write_limit; /* --flash-write-limit, bytes per second; 0: none */
 	double write_ratio; /* --flash-write-ratio; 0: none */
+	enum store_hold hold;
+	double fill_seconds; /* until no segment is empty at the rate of the last 5 minutes; NAN: unknown, or hold is another */
 	struct store_window window[STORE_WINDOWS];
 	bool flash;
 	bool journal, journal_broken; /* there is one; it could not be written, and ended */

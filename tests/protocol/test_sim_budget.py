@@ -100,5 +100,5 @@ def test_under_a_ratio_the_ratio_stays_though_the_load_doubles(trace, admission)
     written, by_apps = gains(series, "flash_bytes_written"), gains(series, "app_bytes_written")
     shares = [flash / (0.15 * apps) for flash, apps in zip(written, by_apps)]
     assert all(LEAST < share < MOST for share in shares[WARM:]), shares
-    burst = (14 << 20) / 64 + 3 * SEGMENT
-    assert all(point["flash_bytes_written"] <= 0.15 * point["app_bytes_written"] + burst for point in series)
+    fill, burst = 14 << 20, (14 << 20) / 64 + 3 * SEGMENT
+    assert all(point["flash_bytes_written"] <= fill + 0.15 * point["app_bytes_written"] + burst for point in series)

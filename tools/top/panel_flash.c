@@ -94,6 +94,29 @@ int flash_rows(const struct screen *screen, int columns, int available)
 	return panel_has_flash(screen) ? 5 : 0;
 }
 
+/* What holds writes back, in words for a row of stats flash. An older daemon and memcached have no such row. */
+static const char *hold_text(const struct screen *screen)
+{
+	static const struct {
+		const char *row, *text;
+	} texts[] = {
+		{ "offline", "offline" },
+		{ "rebuild", "the index is rebuilt first" },
+		{ "late", "objects are lost, the cleaner is late" },
+		{ "memory", "memory has room" },
+		{ "limit", "held back by the limit" },
+		{ "ratio", "held back by the ratio" },
+		{ "filling", "empty segments are filled" },
+		{ "candidates", "few objects are worth flash" },
+		{ "nothing", "nothing holds writes back" },
+	};
+
+	for (size_t i = 0; screen->texts && i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(texts[i].row, screen->texts->held_by) == 0)
+			return texts[i].text;
+	return "no limit is set";
+}
+
 static void written_row(const struct screen *screen, const struct pane *pane)
 {
 	double used = screen->figures[FIG_flash_write_limit_used];
@@ -102,7 +125,7 @@ static void written_row(const struct screen *screen, const struct pane *pane)
 
 	panel_figure(screen, pane, 1, 0, LABEL_END + 12, "written", FIG_flash_write_rate_bytes_per_second);
 	if (!panel_knows(screen, FIG_flash_write_limit_bytes_per_second)) {
-		pane_text(pane, 1, from, STYLE_DIM, "no limit is set");
+		pane_text(pane, 1, from, STYLE_DIM, hold_text(screen));
 		return;
 	}
 	snprintf(note, sizeof(note), "limit %s",

@@ -131,6 +131,7 @@ static void take_text(struct sample *sample, enum report report, const char *nam
 		{ REPORT_GENERAL, "version", sample->version, sizeof(sample->version) },
 		{ REPORT_FLASH, "flashield_version", sample->flashield, sizeof(sample->flashield) },
 		{ REPORT_FLASH, "flash_offline_reason", sample->offline_reason, sizeof(sample->offline_reason) },
+		{ REPORT_FLASH, "flash_writes_held_by", sample->held_by, sizeof(sample->held_by) },
 		{ REPORT_CLASSIFIER, "model", sample->model, sizeof(sample->model) },
 		{ REPORT_CLASSIFIER, "reason", sample->reason, sizeof(sample->reason) },
 	};

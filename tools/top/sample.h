@@ -181,6 +181,7 @@ struct sample {
 	char model[16];
 	char reason[160];
 	char offline_reason[96];
+	char held_by[16]; /* what holds writes to flash back */
 };
 
 /* Makes all values unknown. */

@@ -73,7 +73,7 @@ static void cleaner_refill(_Atomic int64_t *tokens, double bytes, uint64_t most)
 
 static bool cleaner_heeds_ratio(const struct store *store)
 {
-	return store_write_ratio(store) > 0 && store->config.evict && clf_asks_at_eviction(store->classifier);
+	return fill_would_matter(store) && !fill_is_on(store);
 }
 
 /*
@@ -135,13 +135,13 @@ static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 	return groups;
 }
 
-/* Free memory below which a segment is written: one segment, and the sets that come while a segment is made. Where
-   sets are so fast that this would be much of the memory, the flash can't keep up anyway. */
-static uint64_t cleaner_writes_below(const struct store *store)
+/* One segment, and the sets that come while a segment is made; another one while the flash is filled, for the memory that
+   the plan takes. Where sets are so fast that this would be much of the memory, the flash can't keep up anyway. */
+uint64_t cleaner_writes_below(const struct store *store)
 {
 	uint64_t meanwhile = pace_reserve(store), most = store_memory_limit(store) / WRITE_AHEAD_SHARE;
 
-	return store->segment_bytes + (meanwhile < most ? meanwhile : most);
+	return (fill_is_on(store) ? 2 : 1) * store->segment_bytes + (meanwhile < most ? meanwhile : most);
 }
 
 static bool cleaner_has_tokens(const struct store *store)
@@ -173,6 +173,38 @@ bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes)
 	       cleaner_has_tokens(store) && groups_to_write(store, free_bytes) != 0;
 }
 
+/* As cleaner_hold, with the device ready and memory full. */
+static enum store_hold hold_on_full_memory(const struct store *store)
+{
+	bool limited = store_write_limit(store) > 0, has_ratio = cleaner_heeds_ratio(store);
+
+	if (limited && atomic_load_explicit(&store->cleaner->write_tokens, memory_order_relaxed) <= 0)
+		return STORE_HOLD_LIMIT;
+	if (has_ratio && atomic_load_explicit(&store->cleaner->ratio_tokens, memory_order_relaxed) <= 0)
+		return STORE_HOLD_RATIO;
+	if (clf_asks_at_eviction(store->classifier) && clf_budget_binds(store->classifier) && (limited || has_ratio))
+		return has_ratio ? STORE_HOLD_RATIO : STORE_HOLD_LIMIT;
+	if (fill_is_on(store))
+		return STORE_HOLD_FILLING;
+	return groups_to_write(store, store_free_bytes(store)) == 0 ? STORE_HOLD_CANDIDATES : STORE_HOLD_NOTHING;
+}
+
+enum store_hold cleaner_hold(const struct store *store)
+{
+	if (!store->index)
+		return STORE_HOLD_NO_FLASH;
+	if (!cleaner_takes_writes(store))
+		return STORE_HOLD_OFFLINE;
+	if (store->rebuild)
+		return STORE_HOLD_REBUILD;
+	if (keeper_sees_losses(store))
+		return STORE_HOLD_LATE;
+	/* A segment that was just written makes room for a moment. */
+	if (store_free_bytes(store) >= (int64_t)(cleaner_writes_below(store) + store->segment_bytes))
+		return STORE_HOLD_MEMORY;
+	return hold_on_full_memory(store);
+}
+
 bool cleaner_is_writing(const struct store *store)
 {
 	return atomic_load_explicit(&store->cleaner->writing, memory_order_relaxed);
@@ -192,6 +224,8 @@ bool cleaner_write(struct store *store, unsigned groups)
 	bool written;
 
 	must(!cleaner_is_writing(store));
+	if (!fill_take(store))
+		return false;
 	atomic_store_explicit(&cleaner->writing, true, memory_order_relaxed);
 	written = write_segment(store, groups);
 	atomic_store_explicit(&cleaner->writing, false, memory_order_relaxed);
@@ -286,6 +320,7 @@ bool cleaner_step(struct store *store)
 	atomic_store_explicit(&store->cleaner->beat_ms, now_ms, memory_order_relaxed);
 	busy = recount_step(store);
 	(void)!seg_online(store->segments); /* tries a device that is offline; the result is asked for later */
+	fill_look(store);
 	cleaner_refill_tokens(store, now_ms);
 	limits_fill(store, now_ms);
 	if (store->losses)

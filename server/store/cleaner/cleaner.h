@@ -57,6 +57,8 @@ void keeper_stop(struct store *store);
 /* Does one bounded step of some milliseconds. True: there is more to do at once. The keeper's thread, or without one
    the caller's. */
 bool keeper_step(struct store *store);
+/* Did the last second lose objects although the flash had room, as the cleaner came too late? Any thread. */
+bool keeper_sees_losses(const struct store *store);
 /* Returns the flash bytes per second, smoothed. Any thread. */
 uint64_t keeper_write_rate(const struct store *store);
 /* Returns the innocent slots that sets have cleared, as expected, in millionths. Any thread. */
@@ -71,6 +73,9 @@ void cleaner_stop(struct store *store);
 /* Does one step: writes a segment if one is due, and waits for the device. True: it wrote one. The cleaner's thread, or
    without one the caller's. */
 bool cleaner_step(struct store *store);
+/* Returns what holds writes back now. Where limit and ratio are both set and admission keeps the lower one, it is said to be
+   the ratio. Any thread. */
+enum store_hold cleaner_hold(const struct store *store);
 /* Makes keeper and cleaner look at once, as memory is short. Any thread, with any lock but a leaf held. */
 void cleaner_wake(struct store *store);
 

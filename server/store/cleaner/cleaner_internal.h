@@ -47,6 +47,8 @@ struct keeper {
 	uint64_t watched_bytes; /* allocated_bytes at the last look at resident memory */
 	uint64_t visited_in_vain; /* objects visited since eviction took one out */
 	uint64_t flash_bytes_last, app_bytes_last, sets_last; /* totals at the last tick */
+	uint64_t late_last; /* room_evictions_late at the last tick */
+	_Atomic bool sees_losses; /* it rose before the last tick */
 	_Atomic uint64_t write_rate; /* flash bytes per second, smoothed */
 	_Atomic uint64_t innocent_millionths; /* expected innocent slots cleared, in millionths */
 	_Atomic uint64_t beat_ms; /* when it last came round */
@@ -126,6 +128,7 @@ struct cleaner {
 	uint64_t tokens_at_ms, tokens_at_app_bytes; /* when they were refilled */
 	_Atomic bool held_up; /* a segment waited for tokens since the last tick */
 	_Atomic bool writing; /* a segment is on its way */
+	_Atomic bool has_room, filling; /* fill.c; written by the cleaner */
 	bool saves; /* at the stop: see cleaner_gives_up */
 	uint32_t chain_partition; /* of the merge that is under way: the first one that isn't written (chain.c) */
 	bool no_chain; /* the last merge was given up, as a record fits into no segment, or the chain has too many segments */
@@ -240,11 +243,27 @@ bool keeper_crawl(struct store *store, uint64_t now_ms);
 void cleaner_beat(struct store *store);
 /* Sleeps up to ms, less when woken or stopped; not at all without a thread. Cleaner. */
 void cleaner_sleep(struct store *store, unsigned ms);
+/*
+ * fill.c: while the next segments hold nothing, the ratio of writes holds nothing back. fill_look finds out whether it is
+ * so, and fill_take takes a segment's bytes out of the fill before they are written, if it is; false: nothing may be
+ * written now, after all. Both are the cleaner's. fill_would_matter: is there a ratio that holds something back? Any thread.
+ */
+void fill_look(struct store *store);
+FS_MUST_CHECK bool fill_take(struct store *store);
+bool fill_is_on(const struct store *store);
+/* Would the next segments be written without the loss of an object, as they hold nothing, and does the device take writes?
+   Any thread; as of the cleaner's last step. */
+bool cleaner_has_room(const struct store *store);
+bool fill_would_matter(const struct store *store);
+/* May the object go to flash while it is filled? Not if it is about to expire. */
+bool fill_takes(const struct clf_object *object);
 /* Three questions, whose answers may be out of date. cleaner_takes_writes: does the device take writes, as far as is
    known? cleaner_wants_to_write: would a segment be written with so many bytes free? cleaner_is_writing: is one being
    written? Any thread. */
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
+/* Free memory below which a segment is written, if there are candidates for it. Any thread. */
+uint64_t cleaner_writes_below(const struct store *store);
 bool cleaner_is_writing(const struct store *store);
 /* At the end, when the cleaner's thread has ended: writes a segment however much memory is free, if there are candidates
    that fill it, a segment is free, and the write budget allows it. True: one was written. Waits for the device. */
@@ -312,6 +331,7 @@ void gathered_release(struct store *store, struct gathered *gathered);
 bool write_segment(struct store *store, unsigned groups);
 /* cleaner.c. Does the same, and eviction knows of it meanwhile. */
 bool cleaner_write(struct store *store, unsigned groups);
+#define CANDIDATE_SHARE 4 /* of a segment: what an object takes at the most that goes to flash */
 /* score.c. May the item go to flash if a rule says so? Objects over a quarter of a segment may not, nor clean copies, objects
    with marks that a record can't hold, and those of an application that has written its share. Its stripe's lock held. */
 bool candidate_eligible(const struct store *store, const struct item *item);

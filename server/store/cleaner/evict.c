@@ -85,9 +85,25 @@ static void evict_count_dead(const struct eviction *round, const struct item *it
 		evict_count(round, class, CTR_expired_unfetched, CLASS_EXPIRED_UNFETCHED);
 }
 
+/* Why the object is lost although the flash has room. */
+static enum ctr evict_room_counter(const struct eviction *round, const struct item *item)
+{
+	bool asks = clf_asks_at_eviction(round->context->store->classifier);
+
+	if (seg_record_length(item->key_length, item->value_length) >
+	    round->context->store->segment_bytes / CANDIDATE_SHARE)
+		return CTR_room_evictions_large;
+	if (item->state & ITEM_CANDIDATE || (asks && (round->how != EVICT_SPARE_CANDIDATES || !round->offers)))
+		return CTR_room_evictions_late;
+	return CTR_room_evictions_declined;
+}
+
 static void evict_count_evicted(const struct eviction *round, const struct item *item)
 {
 	unsigned class = size_class(item_allocated_bytes(item));
+
+	if (cleaner_has_room(round->context->store))
+		ctr_add(evict_room_counter(round, item), 1);
 
 	evict_count(round, class, CTR_evictions, CLASS_EVICTED);
 	if (!(item->state & ITEM_FETCHED))

@@ -18,6 +18,7 @@
 #define WATCH_MS 250
 #define WATCH_SHARE 64 /* of -m: so much allocated since the last look is a reason for another */
 #define OFFER_VISITS 16384 /* in a step, under -M */
+#define FILL_VISITS 512 /* the same while the flash is filled */
 #define RATE_SMOOTHING 0.1 /* the weight of a second's reading in the rates shown */
 
 void keeper_init(struct store *store)
@@ -32,6 +33,7 @@ void keeper_init(struct store *store)
 	keeper->flash_bytes_last = ctr_total(CTR_flash_bytes_written);
 	keeper->app_bytes_last = ctr_total(CTR_app_bytes_written);
 	keeper->sets_last = ctr_total(CTR_cmd_set);
+	keeper->late_last = ctr_total(CTR_room_evictions_late);
 }
 
 void keeper_fini(struct store *store)
@@ -58,7 +60,8 @@ static void keeper_tick_budget(struct store *store, double seconds, uint64_t app
 					  .limit = (double)store_write_limit(store),
 					  .ratio = store_write_ratio(store),
 					  .held_up = atomic_exchange(&store->cleaner->held_up, false),
-					  .offline = !cleaner_takes_writes(store) });
+					  .offline = !cleaner_takes_writes(store),
+					  .filling = fill_is_on(store) });
 }
 
 static void keeper_tick_rates(struct store *store, double seconds)
@@ -76,6 +79,10 @@ static void keeper_tick_rates(struct store *store, double seconds)
 	keeper->sets_last = sets;
 	if (!store->index)
 		return;
+	uint64_t late = ctr_total(CTR_room_evictions_late);
+
+	atomic_store_explicit(&keeper->sees_losses, late > keeper->late_last, memory_order_relaxed);
+	keeper->late_last = late;
 	struct fidx_status status;
 	fidx_get_status(store->index, &status);
 	double load = status.slots ? (double)status.used / (double)status.slots : 0;
@@ -103,17 +110,21 @@ void store_tick(struct store *store)
 
 /* ---- the step -------------------------------------------------------------------------------- */
 
-/* Under -M nothing is evicted; but a rule that asks at eviction has to be asked before memory is full. True: there is
+/* Under -M nothing is evicted, and while the flash is filled nothing need be; but a rule that asks at eviction has to be
+   asked before memory is full. While the flash is filled no more is asked about than segments are made of. True: there is
    more to do at once. */
 static bool keeper_offer(struct store *store, int64_t free_bytes)
 {
-	uint64_t visited;
+	bool fills = fill_is_on(store);
+	uint64_t candidates = candidate_total(store), visited;
 
 	if (!store->index || !clf_asks_at_eviction(store->classifier) || !evict_wants_candidates(store) ||
-	    free_bytes >= 2 * (int64_t)store->segment_bytes)
+	    free_bytes >= (int64_t)(cleaner_writes_below(store) + store->segment_bytes) ||
+	    (fills && candidates >= cleaner_ranks(store)))
 		return false;
-	return evict_dram(&store->keeper->context, store->segment_bytes, OFFER_VISITS, EVICT_OFFER, false, &visited) >
-	       0;
+	return evict_dram(&store->keeper->context, store->segment_bytes, fills ? FILL_VISITS : OFFER_VISITS,
+			  EVICT_OFFER, false, &visited) > 0 ||
+	       (fills && candidate_total(store) > candidates);
 }
 
 /*
@@ -124,8 +135,13 @@ static bool keeper_keep_free(struct store *store)
 {
 	int64_t free_bytes = store_free_bytes(store), least, want;
 
-	if (!store->config.evict)
-		return keeper_offer(store, free_bytes);
+	if (!store->config.evict || fill_is_on(store)) {
+		bool busy = keeper_offer(store, free_bytes);
+
+		if (!store->config.evict)
+			return busy;
+		free_bytes = store_free_bytes(store);
+	}
 	if (!store->index)
 		least = want = (int64_t)(store_memory_limit(store) / 256);
 	else if (cleaner_is_writing(store) || cleaner_wants_to_write(store, free_bytes))
@@ -188,6 +204,11 @@ void keeper_stop(struct store *store)
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
+
+bool keeper_sees_losses(const struct store *store)
+{
+	return atomic_load_explicit(&store->keeper->sees_losses, memory_order_relaxed);
+}
 
 uint64_t keeper_write_rate(const struct store *store)
 {

@@ -11,7 +11,7 @@ bool candidate_eligible(const struct store *store, const struct item *item)
 {
 	return !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) && !item_marked(item) &&
 	       limits_may_write(store, item_key(item), item->key_length) &&
-	       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;
+	       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / CANDIDATE_SHARE;
 }
 
 void candidate_score(struct store *store, struct stripe *stripe, uint64_t hash, struct item *item)
@@ -46,7 +46,7 @@ bool candidate_offer(struct store *store, struct stripe *stripe, uint64_t hash, 
 	if (item->state & ITEM_CANDIDATE)
 		return true;
 	/* Under -M whatever doesn't go to flash has a set refused one day. */
-	if (!candidate_eligible(store, item) ||
+	if (!candidate_eligible(store, item) || (fill_is_on(store) && !fill_takes(&object)) ||
 	    !(clf_offer(store->classifier, &object, now_ms) || !store->config.evict))
 		return false;
 	candidate_set(store, stripe, item);

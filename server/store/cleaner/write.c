@@ -22,6 +22,9 @@ struct segment_write {
 	const struct seg_plan *plan;
 	const struct gathered *gathered;
 	uint64_t began_ms, issued;
+	uint64_t newest_cas;
+	uint32_t latest_expiry; /* of those that expire */
+	bool some_never_expires;
 };
 
 static uint64_t write_filter_room(void *context, uint64_t n)
@@ -44,9 +47,20 @@ static void write_prefetch_record(const struct segment_write *write, uint32_t n)
 		__builtin_prefetch((const char *)candidate->item + at);
 }
 
+/* An expiry of 0 is never. */
+static void write_note_record(struct segment_write *write, const struct seg_record *record)
+{
+	if (record->cas > write->newest_cas)
+		write->newest_cas = record->cas;
+	if (record->expiry == 0)
+		write->some_never_expires = true;
+	else if (record->expiry > write->latest_expiry)
+		write->latest_expiry = record->expiry;
+}
+
 static void write_fill_record(void *context, uint32_t n, struct seg_record *out)
 {
-	const struct segment_write *write = context;
+	struct segment_write *write = context;
 	uint32_t candidate = write->plan->placed[n].candidate;
 
 	if (n % STEP_OBJECTS == 0)
@@ -67,6 +81,7 @@ static void write_fill_record(void *context, uint32_t n, struct seg_record *out)
 	out->cas = item->cas;
 	out->item_flags = entry->fetched;
 	memcpy(out->features, &entry->features, sizeof(entry->features));
+	write_note_record(write, out);
 }
 
 static void write_between_chunks(void *context, uint64_t bytes)
@@ -123,6 +138,8 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 			bins_forget_reads(store, segment);
 		return false;
 	}
+	seg_note_content(store->segments, segment, write.newest_cas,
+			 write.some_never_expires ? 0 : write.latest_expiry);
 	tables_note(store, gathered->bins ? 0 : plan->count - plan->extents);
 	/* Without room for all extents some objects stay in DRAM. */
 	if (plan->extents > 0)

@@ -113,6 +113,31 @@ void store_get_memory(struct store *store, struct store_memory *out)
 		    out->journal + out->promotion - region;
 }
 
+const char *store_hold_word(enum store_hold hold)
+{
+	static const char *const words[] = {
+		[STORE_HOLD_NO_FLASH] = "no_flash",     [STORE_HOLD_OFFLINE] = "offline",
+		[STORE_HOLD_REBUILD] = "rebuild",       [STORE_HOLD_LATE] = "late",
+		[STORE_HOLD_MEMORY] = "memory",         [STORE_HOLD_LIMIT] = "limit",
+		[STORE_HOLD_RATIO] = "ratio",           [STORE_HOLD_FILLING] = "filling",
+		[STORE_HOLD_CANDIDATES] = "candidates", [STORE_HOLD_NOTHING] = "nothing",
+	};
+
+	must((size_t)hold < sizeof(words) / sizeof(words[0]));
+	return words[hold];
+}
+
+/* Empty segments at the rate of the last minutes; all of them are filled before the ratio holds. */
+static double status_fill_seconds(const struct store_status *status)
+{
+	const struct store_window *window = &status->window[STORE_WINDOW_5M];
+	double bytes = (double)status->segments.free * (double)status->info.segment_bytes;
+
+	if (status->hold != STORE_HOLD_FILLING || window->flash_bytes == 0)
+		return NAN;
+	return bytes * window->seconds / (double)window->flash_bytes;
+}
+
 void store_get_status(struct store *store, struct store_status *out)
 {
 	const struct window_reading written = store_written(store);
@@ -153,6 +178,8 @@ void store_get_status(struct store *store, struct store_status *out)
 		status_of_flash(store, out);
 	if (store->losses)
 		status_of_journal(store, out);
+	out->hold = cleaner_hold(store);
+	out->fill_seconds = status_fill_seconds(out);
 }
 
 long store_get_samples(struct store *store, struct clf_labelled **out)

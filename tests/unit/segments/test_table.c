@@ -192,6 +192,41 @@ static void the_oldest_is_the_one_written_first(void **state)
 	flash_close(&flash);
 }
 
+static void what_the_next_segments_hold_is_known(void **state)
+{
+	struct flash flash;
+	uint64_t sequence;
+
+	(void)state;
+	assert_int_equal(flash_open_ram(&flash, 3, SEGMENT, 16, NULL), FS_OK);
+	assert_true(seg_next_hold_nothing(flash.seg, 3, 0, 0));
+	assert_int_equal(write_one(&flash, 0, &sequence), 0);
+	seg_note_content(flash.seg, 0, 50, 1000);
+	assert_true(seg_next_hold_nothing(flash.seg, 2, 0, 0));
+	assert_false(seg_next_hold_nothing(flash.seg, 3, 49, 999));
+	assert_true(seg_next_hold_nothing(flash.seg, 3, 50, 0)); /* flushed */
+	assert_true(seg_next_hold_nothing(flash.seg, 3, 0, 1000)); /* expired */
+	assert_int_equal(write_one(&flash, 100, &sequence), 1);
+	seg_note_content(flash.seg, 1, 60, 0);
+	assert_false(seg_next_hold_nothing(flash.seg, 3, 59, UINT32_MAX)); /* one never expires */
+	assert_true(seg_next_hold_nothing(flash.seg, 3, 60, 0));
+	assert_int_equal(write_one(&flash, 200, &sequence), 2);
+	assert_true(seg_next_hold_nothing(flash.seg, 2, 60, 0));
+	assert_false(seg_next_hold_nothing(flash.seg, 3, UINT64_MAX, UINT32_MAX)); /* nothing is noted of the third */
+	seg_reclaim_begin(flash.seg, 0);
+	assert_int_equal(seg_reclaim_end(flash.seg, 0, 0), FS_OK);
+	assert_int_equal(write_one(&flash, 300, &sequence), 0);
+	seg_reclaim_begin(flash.seg, 1);
+	assert_int_equal(seg_reclaim_end(flash.seg, 1, 0), FS_OK);
+	assert_int_equal(write_one(&flash, 400, &sequence), 1);
+	seg_reclaim_begin(flash.seg, 2);
+	assert_int_equal(seg_reclaim_end(flash.seg, 2, 0), FS_OK);
+	assert_true(seg_next_hold_nothing(flash.seg, 1, 0, 0));
+	assert_false(seg_next_hold_nothing(flash.seg, 2, UINT64_MAX,
+					   UINT32_MAX)); /* what was noted is gone with its segment */
+	flash_close(&flash);
+}
+
 static void the_function_that_leads_to_an_offset_is_found(unsigned functions)
 {
 	struct flash flash;
@@ -237,6 +272,7 @@ int main(void)
 		cmocka_unit_test(no_pin_outlives_a_reclaim),
 		cmocka_unit_test(numbers_go_round_in_order),
 		cmocka_unit_test(the_oldest_is_the_one_written_first),
+		cmocka_unit_test(what_the_next_segments_hold_is_known),
 		cmocka_unit_test(functions_are_found_by_their_offsets),
 	};
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +52,17 @@ static void a_move_shows_how_far_it_is(void **state)
 	move.segments = 25;
 	move.segments_copied = 7;
 	assert_non_null(strstr(shown(), "; the flash moves to /new, 7 of 25 segments are there"));
+}
+
+static void a_fill_shows_how_long_it_takes(void **state)
+{
+	(void)state;
+	store.fill_seconds = 9000;
+	assert_null(strstr(shown(), "all of it"));
+	store.hold = STORE_HOLD_FILLING;
+	assert_non_null(strstr(shown(), "; flash 12 % full, all of it in 2.5 h"));
+	store.fill_seconds = NAN;
+	assert_null(strstr(shown(), "all of it"));
 }
 
 static void a_flash_that_is_wanted_and_missing_is_said_first(void **state)
@@ -186,6 +198,7 @@ int main(void)
 		cmocka_unit_test_setup(a_file_that_is_away_is_said, begin),
 		cmocka_unit_test_setup(an_endpoint_that_is_not_served_is_said, begin),
 		cmocka_unit_test_setup(a_move_shows_how_far_it_is, begin),
+		cmocka_unit_test_setup(a_fill_shows_how_long_it_takes, begin),
 		cmocka_unit_test_setup(a_flash_that_is_wanted_and_missing_is_said_first, begin),
 		cmocka_unit_test_setup(a_rebuild_is_said_until_it_is_over, begin),
 		cmocka_unit_test_setup(a_broken_journal_is_said, begin),

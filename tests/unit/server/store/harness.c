@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "classifier/classifier_internal.h"
 #include "server/store/state/bins_search.h"
+#include "server/store/state/losses.h"
 
 #define START_US 5000000000ull
 #define WAIT_MS 120000 /* a disk may stall for long; a hang ends here */
@@ -147,6 +148,14 @@ static bool never(void *context)
 {
 	(void)context;
 	return false;
+}
+
+void harness_end_fill(struct harness *h)
+{
+	while (seg_fill_take(h->store->segments, losses_wall(h->store)) == FS_OK)
+		;
+	fill_look(h->store);
+	assert_false(fill_is_on(h->store));
 }
 
 void harness_open(struct harness *h)

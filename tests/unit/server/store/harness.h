@@ -94,6 +94,8 @@ void harness_fini(struct harness *h); /* removes the file */
 void harness_workers(struct harness *h, unsigned n);
 /* Before harness_open: the flash is in memory, and does what h->ram says; as large as the configuration says. */
 void harness_use_ram(struct harness *h);
+/* The day's fill of the flash is used up: the ratio of writes holds from now on. */
+void harness_end_fill(struct harness *h);
 /* From now on each lookup reads the device, whatever was read just before. */
 void keep_no_reads(struct harness *h);
 /* cmocka fixtures: a default harness in *state; with setup_in_memory each open makes its flash in memory, which takes no

@@ -359,6 +359,7 @@ static void without_a_limit_every_worth_is_enough(void **state)
 	h->config.admission = CLF_ADMIT_FREQ;
 	h->config.flash_write_ratio = 0.1;
 	harness_open(h);
+	harness_end_fill(h);
 	lowest = (double)clf_threshold(h->store->classifier);
 	set(h, "key", "value");
 	assert_true(worth_of(h, "key") > lowest);

@@ -479,6 +479,7 @@ static void others_keep_a_segment_of_the_budget(void **state)
 	h->config.admission = CLF_ADMIT_FREQ;
 	h->config.flash_write_ratio = 0.001;
 	open_on_flash(h, "app:dram=-1m");
+	harness_end_fill(h);
 	for (unsigned n = 0; n < 2000; n += 20) {
 		set_many(h, "app", n, 20, 1000, true);
 		read_many(h, "app", n, 20);

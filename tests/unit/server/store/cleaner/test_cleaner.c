@@ -234,6 +234,7 @@ static void a_burst_is_allowed_and_then_a_share_of_what_applications_write(void 
 	struct harness *h = *state;
 
 	harness_open(h);
+	harness_end_fill(h);
 	tune_ratio(h, 0.5, CLF_ADMIT_FREQ);
 	store_clean_step(h->store);
 	int64_t burst = h->store->cleaner->ratio_tokens;
@@ -253,6 +254,7 @@ static void beyond_the_ratio_a_segment_waits_and_the_keeper_is_told(void **state
 	h->config.memory_bytes = MIB(3);
 	harness_open(h);
 	fill_until(h, (int64_t)h->store->segment_bytes); /* with candidates, as all are admitted */
+	harness_end_fill(h);
 	tune_ratio(h, 0.001, CLF_ADMIT_FREQ);
 	atomic_store(&h->store->cleaner->ratio_tokens, -(int64_t)h->store->segment_bytes);
 	assert_false(cleaner_wants_to_write(h->store, store_free_bytes(h->store)));
