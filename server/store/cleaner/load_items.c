@@ -12,7 +12,7 @@
 #include "server/store/state/losses.h"
 
 #define CHANGED_SHARE 512 /* of -m, the most that the table of changed keys may take */
-#define FREE_SHARE 256 /* of -m, kept free for sets */
+#define FREE_SHARE 256 /* of -m: kept free for sets; under -M, what objects may take beyond it */
 #define NICENESS 10
 #define MOST_CHUNK_BYTES (ITEM_VALUE_MAX + (2ull << 20))
 
@@ -23,7 +23,7 @@ struct item_loader {
 	uint8_t *bytes; /* of a part */
 	uint64_t capacity;
 	uint64_t objects, began_us, cas_next; /* objects: no fewer than in the file */
-	bool full; /* no room was left: further objects are passed over */
+	bool full; /* an object had no room: with eviction, further ones are passed over */
 	bool classifier, same; /* counts follow the objects; same: they may be used */
 	bool counting; /* the next part has counts */
 	uint32_t counts_number;
@@ -166,14 +166,26 @@ void loader_open(struct store *store)
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* Sets go before: the loader leaves as much free as the keeper does. */
+/*
+ * Sets go before: the loader leaves as much free as the keeper does. Under -M what -m held at the stop has room again:
+ * the loader's own memory, which goes with its end, doesn't count, and tables may come out larger with another hash seed.
+ */
 static bool has_room(struct store *store, uint64_t bytes)
 {
-	uint64_t keep = !store->config.evict ? 0
-			: store->index       ? store->segment_bytes / 4
-					     : store_memory_limit(store) / FREE_SHARE;
+	int64_t share = (int64_t)(store_memory_limit(store) / FREE_SHARE), keep;
 
-	return store_free_bytes(store) >= (int64_t)(keep + mem_cost(bytes));
+	if (!store->config.evict)
+		keep = -share - (int64_t)atomic_load(&store->loader_bytes);
+	else
+		keep = store->index ? (int64_t)(store->segment_bytes / 4) : share;
+	return store_free_bytes(store) >= keep + (int64_t)mem_cost(bytes);
+}
+
+/* The file has the last used objects first, so with eviction it is used up to the first that has no room. Under -M, where
+   any object matters as much, a smaller one may still have room. */
+static bool is_over(const struct item_loader *loader, const struct store *store)
+{
+	return loader->full && store->config.evict;
 }
 
 /*
@@ -226,7 +238,7 @@ static void load_item(struct store *store, const struct saved_item *saved, const
 	struct stripe *stripe = store_stripe(store, hash);
 	struct item *item = NULL;
 
-	if (loader->full || !has_room(store, saved_bytes(saved->key_length, saved->value_length))) {
+	if (is_over(loader, store) || !has_room(store, saved_bytes(saved->key_length, saved->value_length))) {
 		loader->full = true;
 		return;
 	}
@@ -390,9 +402,8 @@ static void report(struct store *store, int result)
 			 result == FS_ESYS ? strerror(error) : fs_strerror(result), atomic_load(&loader->left));
 	else if (loader->full)
 		log_line(store->config.evict ? LOG_LEVEL_NOTICE : LOG_LEVEL_WARN,
-			 "memory: -m is used up; up to %" PRIu64
-			 " saved objects, the least recently used ones, are lost",
-			 atomic_load(&loader->left));
+			 "memory: -m is used up; up to %" PRIu64 " saved objects%s are lost",
+			 atomic_load(&loader->left), store->config.evict ? ", the least recently used ones," : "");
 }
 
 bool loader_step(struct store *store)
@@ -404,7 +415,7 @@ bool loader_step(struct store *store)
 	if (!loader->reader)
 		return false;
 	result = loader->counting ? load_counts(store, &last) : load_chunk(store, &last);
-	if (result == FS_OK && !last && !(loader->full && !loader->classifier))
+	if (result == FS_OK && !last && !(is_over(loader, store) && !loader->classifier))
 		return true;
 	if (!loader->counting)
 		report(store, result);

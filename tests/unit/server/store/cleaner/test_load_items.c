@@ -332,6 +332,68 @@ static void without_eviction_what_has_no_room_is_counted(void **state)
 	assert_true(figures(h).left > 10);
 }
 
+/* Sets objects until one is refused. Returns how many are stored. */
+static int fill_up(struct harness *h, uint32_t length)
+{
+	static char value[LONG];
+	char key[24];
+	int n = 0;
+
+	do
+		key_number(key, n++);
+	while (run_full(h, .op = STORE_SET, .key = key, .value = value, .length = length).result == STORE_STORED);
+	return n - 1;
+}
+
+static void without_eviction_a_full_memory_comes_back_whole(void **state)
+{
+	static const uint32_t lengths[] = { 30, 1000, LONG };
+	struct harness *h = *state;
+
+	if (h->config.flash_path && harness_is_frugal())
+		skip(); /* it goes with no -M */
+	h->config.evict = false;
+	for (unsigned n = 0; n < 3 * sizeof(lengths) / sizeof(lengths[0]); n++) {
+		char key[24];
+		int stored;
+
+		h->config.memory_bytes = n < 3 ? MIB(4) : MIB(16);
+		harness_open(h);
+		stored = fill_up(h, lengths[n % 3]);
+		stop_cleanly(h);
+		h->config.seed++; /* of the hashes too, without flash: tables come out in other sizes */
+		assert_int_equal(start_again(h), SAVED_START_WARM);
+		load_all(h);
+		assert_int_equal(figures(h).left, 0);
+		for (int i = 0; i < stored; i++) { /* with a flash, some have gone there */
+			key_number(key, i);
+			assert_int_equal(get(h, key).result, STORE_HIT);
+		}
+		harness_close(h);
+	}
+}
+
+static void without_eviction_small_objects_come_after_one_without_room(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.evict = false;
+	harness_open(h);
+	for (int n = 0; n < PARTS_OBJECTS; n++) {
+		char key[24];
+
+		key_number(key, n);
+		set_bytes(h, key, n == 0 ? 1 : LONG);
+		seconds_pass(h, 10); /* so that the small one is the last in the file */
+	}
+	stop_cleanly(h);
+	h->config.memory_bytes = MIB(3);
+	assert_int_equal(start_again(h), SAVED_START_WARM);
+	load_all(h);
+	assert_true(figures(h).left > 10);
+	assert_int_equal(get(h, "object-0").result, STORE_HIT);
+}
+
 static void objects_that_are_too_large_now_are_skipped(void **state)
 {
 	struct harness *h = *state;
@@ -371,6 +433,9 @@ int main(void)
 		IN_DRAM(a_missing_end_is_no_end),
 		IN_DRAM(less_memory_takes_the_last_used),
 		IN_DRAM(without_eviction_what_has_no_room_is_counted),
+		IN_DRAM(without_eviction_a_full_memory_comes_back_whole),
+		WITH_FLASH(without_eviction_a_full_memory_comes_back_whole),
+		IN_DRAM(without_eviction_small_objects_come_after_one_without_room),
 		IN_DRAM(objects_that_are_too_large_now_are_skipped),
 	};
 
