@@ -82,6 +82,19 @@ void *mem_aligned(size_t alignment, size_t bytes)
 	return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
 }
 
+void *mem_zaligned(size_t alignment, size_t bytes)
+{
+#ifdef FS_LIBC_MALLOC
+	void *memory = mem_aligned(alignment, bytes);
+
+	return memory ? memset(memory, 0, bytes) : NULL;
+#else
+	COUNT_ALLOCATION();
+	return fault_fires(FAULT_memory_alloc) ? NULL
+					       : mallocx(bytes ? bytes : 1, MALLOCX_ALIGN(alignment) | MALLOCX_ZERO);
+#endif
+}
+
 void mem_free(void *memory)
 {
 	free(memory);

@@ -19,15 +19,18 @@
 
 #include "base/error.h"
 
-/* Return so many bytes, mem_alloc uninitialised and mem_zalloc zeroed ones. mem_free frees them. */
+/* Return so many bytes, mem_alloc uninitialised and mem_zalloc zeroed ones. mem_free frees them. Zeroed memory that is fresh
+   from the kernel is not written to, so that large memory costs nothing before its use (under libc mem_zaligned writes). */
 FS_MUST_CHECK void *mem_alloc(size_t bytes);
 FS_MUST_CHECK void *mem_zalloc(size_t bytes);
 /* Returns zeroed memory for start-up and fixed structures. Never NULL: it aborts when memory is out. */
 FS_MUST_CHECK void *mem_must_zalloc(size_t bytes);
 /* Works like realloc: memory stays valid if the result is NULL. */
 FS_MUST_CHECK void *mem_realloc(void *memory, size_t bytes);
-/* Returns aligned memory. alignment is a power of two and a multiple of sizeof(void *). mem_free frees it. */
+/* Return aligned memory, mem_zaligned zeroed one. alignment is a power of two and a multiple of sizeof(void *). mem_free
+   frees it. */
 FS_MUST_CHECK void *mem_aligned(size_t alignment, size_t bytes);
+FS_MUST_CHECK void *mem_zaligned(size_t alignment, size_t bytes);
 /* Frees memory. NULL is allowed. */
 void mem_free(void *memory);
 /* Frees like mem_free, but is cheaper: bytes is the size that mem_alloc was asked for. */

@@ -48,10 +48,9 @@ int clf_create(struct clf **out, const struct clf_config *config)
 {
 	if (!config_valid(config))
 		return FS_EINVAL;
-	struct clf *clf = mem_aligned(64, sizeof(*clf));
+	struct clf *clf = mem_zaligned(64, sizeof(*clf));
 	if (!clf)
 		return FS_ENOMEM;
-	memset(clf, 0, sizeof(*clf));
 	clf->config = *config;
 	init_parts(clf);
 

@@ -27,10 +27,9 @@ int counts_init(struct counts *counts, size_t memory_bytes)
 	counts->buckets = memory_bytes / sizeof(*counts->bucket);
 	if (counts->buckets == 0)
 		return FS_EINVAL;
-	counts->bucket = mem_aligned(64, counts->buckets * sizeof(*counts->bucket));
+	counts->bucket = mem_zaligned(64, counts->buckets * sizeof(*counts->bucket));
 	if (!counts->bucket)
 		return FS_ENOMEM;
-	memset(counts->bucket, 0, counts->buckets * sizeof(*counts->bucket));
 	for (unsigned i = 0; i < COUNTS_LOCKS; i++)
 		lock_init(&counts->lock[i], LOCK_LEAF);
 	return FS_OK;

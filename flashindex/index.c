@@ -35,22 +35,13 @@ static bool config_is_valid(const struct fidx_config *config)
 		(config->filter_units >= FIDX_UNITS_LEAST && config->filter_units <= FIDX_UNITS_MOST));
 }
 
-static void *aligned_zeroed(size_t n, size_t size)
-{
-	void *memory = mem_aligned(64, n * size);
-
-	if (memory)
-		memset(memory, 0, n * size);
-	return memory;
-}
-
 static int create_parts(struct fidx *index, const struct fidx_config *config)
 {
 	uint32_t fields = 1u << index->layout.segment_bits;
 
-	index->stripe = aligned_zeroed(STRIPES_MAX, sizeof(*index->stripe));
-	index->segment_field = aligned_zeroed(fields, sizeof(*index->segment_field));
-	index->shard = aligned_zeroed(SHARDS, sizeof(*index->shard));
+	index->stripe = mem_zaligned(64, STRIPES_MAX * sizeof(*index->stripe));
+	index->segment_field = mem_zaligned(64, fields * sizeof(*index->segment_field));
+	index->shard = mem_zaligned(64, SHARDS * sizeof(*index->shard));
 	if (!index->stripe || !index->segment_field || !index->shard)
 		return FS_ENOMEM;
 	for (unsigned i = 0; i < STRIPES_MAX; i++)
@@ -72,7 +63,7 @@ int index_create(struct fidx **out, const struct fidx_config *config, struct reg
 
 	if (!config_is_valid(config) || !layout_init(&layout, config->segments, config->tag_bits))
 		return FS_EINVAL;
-	index = aligned_zeroed(1, sizeof(*index));
+	index = mem_zaligned(64, sizeof(*index));
 	if (!index)
 		return FS_ENOMEM;
 	index->layout = layout;

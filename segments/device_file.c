@@ -56,11 +56,9 @@ int file_reserve(int fd, uint64_t bytes, uint64_t *size)
 /* *to: where the zeros end. */
 static int write_zeros(int fd, uint64_t from, uint64_t *to)
 {
-	void *zeros = mem_aligned(SEG_PAGE, ZERO_BYTES);
+	void *zeros = mem_zaligned(SEG_PAGE, ZERO_BYTES);
 	int error = zeros ? 0 : -ENOMEM;
 
-	if (zeros)
-		memset(zeros, 0, ZERO_BYTES);
 	while (error == 0 && from < *to) {
 		uint64_t bytes = *to - from < ZERO_BYTES ? *to - from : ZERO_BYTES;
 		ssize_t n = fault_fires(FAULT_device_file_full) ? 0 : pwrite(fd, zeros, bytes, (off_t)from);

@@ -228,9 +228,8 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 	atomic_init(&seg->nowait, true);
 	init_locks(seg, config->error_budget);
 	seg->submitter = submitter_create();
-	seg->live = mem_aligned(_Alignof(struct seg_live), (seg->segments + 1) * sizeof(*seg->live));
+	seg->live = mem_zaligned(_Alignof(struct seg_live), (seg->segments + 1) * sizeof(*seg->live));
 	if (seg->submitter && seg->live) {
-		memset(seg->live, 0, (seg->segments + 1) * sizeof(*seg->live));
 		for (uint32_t i = 0; i < seg->segments; i++) {
 			seg->live[i].magic = SEG_LIVE_MAGIC;
 			atomic_init(&seg->live[i].home, seg_offset_by_number(seg, i));

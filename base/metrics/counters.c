@@ -19,11 +19,10 @@ static const struct ctr_info infos[CTR_COUNT] = {
 
 struct ctr_block *ctr_attach(void)
 {
-	struct ctr_block *block = mem_aligned(64, sizeof(*block)); /* shares no line with another thread */
+	struct ctr_block *block = mem_zaligned(64, sizeof(*block)); /* shares no line with another thread */
 	struct ctr_block *head = atomic_load_explicit(&blocks, memory_order_relaxed);
 
 	must(block);
-	memset(block, 0, sizeof(*block));
 	do
 		block->next = head;
 	while (!atomic_compare_exchange_weak_explicit(&blocks, &head, block, memory_order_release,

@@ -179,9 +179,8 @@ static struct prefix_row *__attribute__((cold, noinline)) make_rows(struct prefi
 	}
 	rows = atomic_load(&block->rows[number / ROWS]);
 	if (!rows) {
-		rows = mem_aligned(64, ROWS * sizeof(*rows)); /* shares no line with another thread */
+		rows = mem_zaligned(64, ROWS * sizeof(*rows)); /* shares no line with another thread */
 		must(rows);
-		memset(rows, 0, ROWS * sizeof(*rows));
 		atomic_store_explicit(&block->rows[number / ROWS], rows, memory_order_release);
 	}
 	return rows;

@@ -118,10 +118,9 @@ static void find_region(const struct store *store, struct outlook_file *file)
 
 void outlook_find(const struct store_config *config, struct outlook_files *out)
 {
-	struct store *store = mem_aligned(_Alignof(struct store), sizeof(*store));
+	struct store *store = mem_zaligned(_Alignof(struct store), sizeof(*store));
 
 	must(store);
-	memset(store, 0, sizeof(*store));
 	memset(out, 0, sizeof(*out));
 	store->config = *config;
 	snprintf(store->flash_path, sizeof(store->flash_path), "%s", config->flash_path);

@@ -444,12 +444,11 @@ static int open_flash(struct store *store, char reason[256])
 
 int store_open(struct store **out, const struct store_config *config, char reason[256])
 {
-	struct store *store = mem_aligned(CACHE_LINE, sizeof(*store));
+	struct store *store = mem_zaligned(CACHE_LINE, sizeof(*store));
 	int result = FS_OK;
 
 	reason[0] = '\0';
 	must(store);
-	memset(store, 0, sizeof(*store));
 	store->config = *config;
 	store->clock = config->clock;
 	store->origin_us = store->opened_us = clk_now_us(store->clock);

@@ -79,6 +79,15 @@ def test_objects_have_what_nothing_else_needs(start, flash, megabytes, least, va
         until(lambda: share() >= least - 0.01, "objects to have their memory")
 
 
+@SANITIZED
+def test_a_start_writes_no_memory_that_nothing_uses(start, flash):
+    """However large -m is, so that clients are served at once; here it is address space alone."""
+    with start("-m", "200g", *flash).client() as client:
+        now = memory(client)
+        assert now["limit"] == 200 << 30
+        assert now["resident"] < 100 << 20
+
+
 def adds_up(now):
     """Within three percent; what the allocator has freed and not yet given back swings for some seconds."""
     parts = sum(held for name, held in now.items() if name not in ("limit", "charged", "untouched", "sum", "resident"))

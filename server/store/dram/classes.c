@@ -29,11 +29,10 @@ uint32_t store_class_bytes(unsigned class)
 
 struct class_block *classes_attach(struct classes *classes)
 {
-	struct class_block *block = mem_aligned(64, sizeof(*block));
+	struct class_block *block = mem_zaligned(64, sizeof(*block));
 	struct class_block *head = atomic_load_explicit(&classes->blocks, memory_order_relaxed);
 
 	must(block);
-	memset(block, 0, sizeof(*block));
 	do
 		block->next = head;
 	while (!atomic_compare_exchange_weak_explicit(&classes->blocks, &head, block, memory_order_release,

@@ -46,11 +46,10 @@ static struct limited *limits_named(const struct limits *limits, const char *tex
 /* Returns an application that can't be found yet; NULL: memory is out. */
 static struct limited *limited_make(const struct limits *limits, const char *text)
 {
-	struct limited *app = fault_fires(FAULT_limits_memory) ? NULL : mem_aligned(CACHE_LINE, sizeof(*app));
+	struct limited *app = fault_fires(FAULT_limits_memory) ? NULL : mem_zaligned(CACHE_LINE, sizeof(*app));
 
 	if (!app)
 		return NULL;
-	memset(app, 0, sizeof(*app));
 	size_t length = limits_begin_key(limits, text, app->name);
 	const struct app_name name = app_name_of(app->name, length, limits->delimiters, length);
 	app->name_first = name.first;

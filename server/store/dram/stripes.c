@@ -20,10 +20,9 @@ int stripes_init(struct store *store)
 		while (count > STRIPES_MIN && count > 1u << store->tag_bits)
 			count /= 2;
 	store->stripe_count = count;
-	store->stripes = mem_aligned(64, count * sizeof(*store->stripes));
+	store->stripes = mem_zaligned(64, count * sizeof(*store->stripes));
 	if (!store->stripes)
 		return FS_ENOMEM;
-	memset(store->stripes, 0, count * sizeof(*store->stripes));
 	store->fixed_bytes += count * sizeof(*store->stripes);
 	for (uint32_t i = 0; i < count; i++)
 		lock_init(&store->stripes[i].lock, LOCK_KEY_STRIPE);

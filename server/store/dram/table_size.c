@@ -19,11 +19,7 @@ static uint32_t shape_after(uint32_t shape)
 /* Memory for so many lines, all free; NULL without. */
 static struct link_line *lines_make(uint32_t lines)
 {
-	struct link_line *made = mem_aligned(sizeof(*made), (uint64_t)lines * sizeof(*made));
-
-	if (made)
-		memset(made, 0, (uint64_t)lines * sizeof(*made));
-	return made;
+	return mem_zaligned(sizeof(struct link_line), (uint64_t)lines * sizeof(struct link_line));
 }
 
 /* Puts a link of one table into another, which has as many groups. */

@@ -59,6 +59,16 @@ static void memory_is_zeroed_and_aligned_where_it_says(void **state)
 	void *aligned = mem_aligned(4096, 10000);
 
 	(void)state;
+	for (size_t bytes = 64; bytes <= 64 << 10; bytes *= 32) { /* some have memory that was written to */
+		memset(aligned, 1, 10000);
+		mem_free(aligned);
+		aligned = mem_zaligned(4096, bytes);
+		assert_int_equal((uintptr_t)aligned % 4096, 0);
+		for (size_t i = 0; i < bytes; i++)
+			assert_int_equal(((unsigned char *)aligned)[i], 0);
+		mem_free(aligned);
+		aligned = mem_aligned(4096, 10000);
+	}
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(zeroed[i], 0);
 	assert_int_equal(map[99999], 0);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/resident.h"
 #include "classifier/classifier_internal.h"
 
 #define BYTES (64u << 10) /* 1024 buckets, 32 768 keys */
@@ -55,6 +56,19 @@ static void less_memory_than_a_bucket_is_refused(void **state)
 	assert_int_equal(counts_init(&none, 0), FS_EINVAL);
 	assert_int_equal(counts_init(&none, 63), FS_EINVAL);
 	counts_fini(&none);
+}
+
+static void a_large_table_takes_no_memory_before_its_use(void **state)
+{
+	const uint64_t bytes = 1ull << 30;
+	struct counts large = { 0 };
+
+	(void)state;
+	if (!resident_is_exact())
+		skip(); /* another allocator */
+	assert_int_equal(counts_init(&large, bytes), FS_OK);
+	assert_true(resident_untouched(large.bucket, bytes) > bytes - (1 << 20));
+	counts_fini(&large);
 }
 
 static void an_empty_table_knows_no_key(void **state)
@@ -325,6 +339,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(less_memory_than_a_bucket_is_refused),
+		cmocka_unit_test(a_large_table_takes_no_memory_before_its_use),
 		TEST(an_empty_table_knows_no_key),
 		TEST(few_strangers_are_taken_for_a_known_key),
 		TEST(keys_with_low_hashes_have_as_much_room_as_others),
