@@ -31,16 +31,23 @@ static int set_by_name(struct conf *conf, const char *name, const char *value)
 	return conf_value_set(conf, &conf_rows[row].option, value, false);
 }
 
-static int set_flash(struct conf *conf, const char *path, const char *size, char *why, size_t why_bytes)
+/* extstore takes more than we can use. */
+static int set_flash(struct conf *conf, const char *path, const char *size, uint64_t bytes, char *why, size_t why_bytes)
 {
-	char accepted[CONF_ACCEPTED_BYTES];
+	const struct conf_option *option = &conf_rows[conf_find_row("flash-size")].option;
+	char accepted[CONF_ACCEPTED_BYTES], most[UNITS_TEXT_BYTES];
 	int rc = set_by_name(conf, "flash-path", path);
 
+	if ((double)bytes > option->max) {
+		units_format_size((uint64_t)option->max, most);
+		conf_note(conf, LOG_LEVEL_WARN, "of ext_path=%s:%s only %s are used, the most that a flash can have",
+			  path, size, most);
+		size = most;
+	}
 	if (rc == FS_OK)
 		rc = set_by_name(conf, "flash-size", size);
 	if (rc != FS_OK) {
-		snprintf(why, why_bytes, "ext_path: \"%s\" is not %s", size,
-			 conf_accepted(&conf_rows[conf_find_row("flash-size")].option, accepted));
+		snprintf(why, why_bytes, "ext_path: \"%s\" is not %s", size, conf_accepted(option, accepted));
 		return rc;
 	}
 	conf_note(conf, LOG_LEVEL_INFO, "ext_path is understood as --flash-path=%s --flash-size=%s", path, size);
@@ -48,8 +55,8 @@ static int set_flash(struct conf *conf, const char *path, const char *size, char
 }
 
 /* There is one flash file: the first one that isn't for a bucket, or else the first one. */
-static int choose_flash(struct conf *conf, const char *value, const char *path, const char *size, bool special,
-			char *why, size_t why_bytes)
+static int choose_flash(struct conf *conf, const char *value, const char *path, const char *size, uint64_t bytes,
+			bool special, char *why, size_t why_bytes)
 {
 	bool better = conf->ext_path_special && !special;
 	int rc;
@@ -62,7 +69,7 @@ static int choose_flash(struct conf *conf, const char *value, const char *path, 
 	if (conf->ext_path_given)
 		conf_note(conf, LOG_LEVEL_WARN, "ext_path=%s is used instead: there is one flash file, without buckets",
 			  value);
-	rc = set_flash(conf, path, size, why, why_bytes);
+	rc = set_flash(conf, path, size, bytes, why, why_bytes);
 	if (rc != FS_OK)
 		return rc;
 	conf->ext_path_given = true;
@@ -112,7 +119,7 @@ int conf_ext_path(struct conf *conf, const char *value, char *why, size_t why_by
 			 size);
 		goto out;
 	}
-	rc = choose_flash(conf, value, path, size, special, why, why_bytes);
+	rc = choose_flash(conf, value, path, size, bytes, special, why, why_bytes);
 out:
 	free(copy);
 	return rc;

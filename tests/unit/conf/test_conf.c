@@ -13,7 +13,10 @@ static void a_bad_value_is_named_with_what_is_accepted(void **state)
 		       "--flash-write-ratio: \"0.2x\" is not a number from 0 to 100\n");
 	expect_refusal(
 		"--flash-size +4g", NULL, 64,
-		"--flash-size: \"+4g\" is not a size from 256k to 16p, in bytes or with a suffix k m g t p, or auto\n");
+		"--flash-size: \"+4g\" is not a size from 256k to 8t, in bytes or with a suffix k m g t p, or auto\n");
+	expect_refusal(
+		"--flash-size 8193g", NULL, 64,
+		"--flash-size: \"8193g\" is not a size from 256k to 8t, in bytes or with a suffix k m g t p, or auto\n");
 	expect_refusal("-p 65536", NULL, 64, "-p/--port: \"65536\" is not a whole number from -1 to 65535\n");
 	expect_refusal("-p -2", NULL, 64, "-p/--port: \"-2\" is not a whole number from -1 to 65535\n");
 	expect_refusal("-U 65536", NULL, 64, "-U/--udp-port: \"65536\" is not a whole number from -1 to 65535\n");

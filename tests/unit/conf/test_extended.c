@@ -135,7 +135,8 @@ static void ext_path_is_the_flash_file(void **state)
 		{ "-o ext_path=/data/f:64m", 64ull << 20 },
 		{ "-o ext_path=/data/f:\t64m\t", 64ull << 20 },
 		{ "-o ext_path=/data/f:5G:default", 5ull << 30 },
-		{ "-o modern,ext_path=/data/f:1p", 1ull << 50 },
+		{ "-o modern,ext_path=/data/f:8t", 8ull << 40 },
+		{ "-o modern,ext_path=/data/f:1p", 8ull << 40 },
 		{ "--extended=ext_path=/data/f:2g,", 2ull << 30 },
 		{ "-o ext_path=/data/f:2g:compact", 2ull << 30 },
 		{ "-o ext_path=/data/f:2g:old", 2ull << 30 },
@@ -175,11 +176,13 @@ static void files_that_are_not_used_are_told(void **state)
 	struct loaded loaded;
 
 	(void)state;
-	load(&loaded, "-o ext_path=/a:1g:old,ext_path=/b:2g,ext_path=/c:3g:compact", NULL);
+	load(&loaded, "-o ext_path=/a:1g:old,ext_path=/b:9t,ext_path=/c:3g:compact", NULL);
 	assert_int_equal(loaded.rc, FS_OK);
 	note = note_about(&loaded.conf, "the bucket of ext_path=/a:1g:old is without effect");
 	assert_true(note && note->level == LOG_LEVEL_INFO);
-	note = note_about(&loaded.conf, "ext_path=/b:2g is used instead");
+	note = note_about(&loaded.conf, "of ext_path=/b:9t only 8t are used");
+	assert_true(note && note->level == LOG_LEVEL_WARN);
+	note = note_about(&loaded.conf, "ext_path=/b:9t is used instead");
 	assert_true(note && note->level == LOG_LEVEL_WARN);
 	note = note_about(&loaded.conf, "ext_path=/c:3g:compact is not used: there is one flash file, /b");
 	assert_true(note && note->level == LOG_LEVEL_WARN);
