@@ -279,6 +279,7 @@ static bool renew_status(struct service *service, const struct server *server)
 		now.metrics_address = server->metrics_address;
 	now.metrics_trouble = server->metrics_trouble;
 	now.reload_trouble = server->reload ? reload_trouble(server->reload) : NULL;
+	now.restart_options = server->reload ? reload_restart_options(server->reload) : NULL;
 	service->hits = hits;
 	service->gets = gets;
 	service_status_text(&now, status, sizeof(status));

@@ -88,9 +88,11 @@ struct service_figures {
 	const char *metrics_trouble; /* why nothing is served there; NULL: it is, or --metrics-listen is off */
 	int port; /* -p -1 has asked for any; 0: it hasn't */
 	const char *reload_trouble; /* why the last SIGHUP failed; NULL or "": it didn't */
+	const char *restart_options; /* what needs a restart since a SIGHUP; NULL or "": nothing */
 };
 /* Writes the line, cut at size bytes, into out: "1234 objects, 1000 in DRAM and 234 on flash; hit ratio 93.2 %; flash
-   12 % full". If something doesn't work the line begins with "Degraded: " and that. Any thread. */
+   12 % full". If something doesn't work the line begins with "Degraded: " and that; options that need a restart come
+   next. Any thread. */
 void service_status_text(const struct service_figures *figures, char *out, size_t size);
 
 #endif

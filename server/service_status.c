@@ -109,6 +109,8 @@ void service_status_text(const struct service_figures *figures, char *out, size_
 	char made[UNITS_TEXT_BYTES], all[UNITS_TEXT_BYTES];
 
 	add_troubles(&line, figures);
+	if (figures->restart_options && *figures->restart_options)
+		add_to_status_line(&line, "A restart is needed for %s; ", figures->restart_options);
 	add_to_status_line(&line, "%" PRIu64 " objects", store->curr_items);
 	if (store->flash) {
 		uint64_t dram = store->dram_items < store->curr_items ? store->dram_items : store->curr_items;

@@ -37,6 +37,7 @@ struct reload {
 	_Atomic int verbose;
 	unsigned changes; /* found by the reading under way */
 	char trouble[512]; /* of the last reading; "": none */
+	char restart_options[256]; /* names; "": none */
 	struct reload_status status;
 	struct store_tuning tuning;
 	const struct conf *fresh;
@@ -97,6 +98,11 @@ void reload_destroy(struct reload *reload)
 const char *reload_trouble(const struct reload *reload)
 {
 	return reload->trouble;
+}
+
+const char *reload_restart_options(const struct reload *reload)
+{
+	return reload->restart_options;
 }
 
 const struct reload_status *reload_status(const struct reload *reload)
@@ -262,6 +268,21 @@ static void tell_failed(struct reload *reload, const char *name, const char *rea
 	keep_trouble(reload, what, reason);
 }
 
+static void tell_restart(struct reload *reload, const struct conf_change *change, const char *before, const char *after)
+{
+	const char *name = change->option->name;
+	size_t used = strlen(reload->restart_options);
+
+	log_event(LOG_LEVEL_WARN, "restart_needed",
+		  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
+		  change->reloadable ? "%s: %s -> %s is too far from the value at the start, and needs a restart"
+				     : "%s: %s -> %s needs a restart",
+		  name, before, after);
+	snprintf(reload->restart_options + used, sizeof(reload->restart_options) - used, "%s%s", used > 0 ? ", " : "",
+		 name);
+	atomic_fetch_add(&reload->status.restart_options, 1);
+}
+
 static void on_change(void *context, const struct conf_change *change)
 {
 	struct reload *reload = context;
@@ -278,12 +299,7 @@ static void on_change(void *context, const struct conf_change *change)
 	} else if (result != FS_ERANGE) {
 		tell_failed(reload, name, fs_strerror(result));
 	} else {
-		log_event(LOG_LEVEL_WARN, "restart_needed",
-			  LOG_FIELDS(LOG_TEXT("OPTION", name), LOG_TEXT("BEFORE", before), LOG_TEXT("AFTER", after)),
-			  change->reloadable
-				  ? "%s: %s -> %s is too far from the value at the start, and needs a restart"
-				  : "%s: %s -> %s needs a restart",
-			  name, before, after);
+		tell_restart(reload, change, before, after);
 	}
 }
 
@@ -298,6 +314,8 @@ static void reload_options(struct reload *reload)
 		keep_trouble(reload, "options stay as they were", why);
 	} else {
 		reload->changes = 0;
+		*reload->restart_options = '\0';
+		atomic_store(&reload->status.restart_options, 0);
 		reload->fresh = &fresh;
 		store_get_tuning(reload->server->store, &reload->tuning);
 		conf_each_change(&reload->applied, &fresh, on_change, reload);

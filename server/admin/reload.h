@@ -27,7 +27,10 @@ void reload_all(struct reload *reload);
 /* Returns why the last reading could not take all, or "" if it could, or none was asked for. Main thread; the text lives
    until the next reading. */
 const char *reload_trouble(const struct reload *reload);
-/* Returns the same as figures, for server->reload_status. They live as long as reload. */
+/* Returns the names of the options that need a restart by the last reading of the options that succeeded, separated by
+   ", ", the last ones cut off where they are many; "" if none does. Main thread; the text lives until the next reading. */
+const char *reload_restart_options(const struct reload *reload);
+/* Returns both as figures, for server->reload_status. They live as long as reload. */
 const struct reload_status *reload_status(const struct reload *reload);
 /* Sets the fields of a copy of the options to the values in force, app_limit to NULL where there is no memory for it;
    reload_shown frees those that are the copy's own. Any thread. */

@@ -24,6 +24,7 @@ struct watch;
 struct reload_status {
 	_Atomic bool failed; /* the last one could not take over all */
 	_Atomic uint64_t failures; /* since the start */
+	_Atomic unsigned restart_options; /* options that need a restart; 0 for a moment while a reading is under way */
 };
 
 struct server {

@@ -149,6 +149,14 @@ void show_reload_failures_total(const struct source *from)
 	give_sample(from, METRIC_reload_failures_total, NULL, status ? (double)atomic_load(&status->failures) : 0);
 }
 
+void show_reload_restart_options(const struct source *from)
+{
+	const struct reload_status *status = from->server->reload_status;
+
+	give_sample(from, METRIC_reload_restart_options, NULL,
+		    status ? (double)atomic_load(&status->restart_options) : 0);
+}
+
 VALUE(threads, from->conf->threads)
 VALUE(open_fds, open_files())
 VALUE(connections, from->net.connections)

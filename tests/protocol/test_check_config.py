@@ -6,8 +6,9 @@ import subprocess
 
 import pytest
 
-from namespace import IS_ROOT, SmallTmpfs
 from helpers import PATIENCE, ROOT, flashield_command, free_port
+from metrics import scrape, value
+from namespace import IS_ROOT, SmallTmpfs
 from test_service import Notified
 
 USER = ["-u", "nobody"] if os.geteuid() == 0 else []
@@ -150,6 +151,27 @@ def test_a_reload_that_fails_is_seen(open_folder, written):
         path.write_text("verbose = 0\n")
         started.process.send_signal(1)
         assert started.until("READY", "1")[0]["STATUS"] == "0 objects"
+        started.finish()
+    finally:
+        started.close()
+
+
+def test_a_reload_that_needs_a_restart_is_seen(open_folder, written):
+    """systemctl status names the options, and a metric has their number, until the file says again what is in force."""
+    path = written("verbose = 0\n")
+    port = free_port()
+    started = Notified(open_folder, "--config", str(path), f"--metrics-listen=127.0.0.1:{port}")
+    try:
+        started.until("READY", "1")
+        for text, named, number in (("conn-limit = 77\nthreads = 3\n", "A restart is needed for conn-limit, threads; 0 objects", 2),
+                                    ("conn-limit = 77\nverbose = 10\n", ", threads; 0 objects", 2),
+                                    ("verbose = 1\n", "0 objects", 0)):
+            path.write_text(text)
+            started.process.send_signal(1)
+            status = started.until("READY", "1")[0]["STATUS"]
+            assert status.endswith(named), status
+            assert status == named or status.startswith("Degraded: the last reload failed"), status
+            assert value(scrape(port), "reload_restart_options") == number
         started.finish()
     finally:
         started.close()

@@ -163,6 +163,19 @@ static void a_reload_that_failed_is_said_first(void **state)
 			    "\"x\"; 1234 objects");
 }
 
+static void options_that_need_a_restart_are_said_next(void **state)
+{
+	(void)state;
+	store.flash = figures.flash_wanted = false;
+	figures.restart_options = "";
+	assert_string_equal(shown(), "1234 objects");
+	figures.restart_options = "threads, conn-limit";
+	assert_string_equal(shown(), "A restart is needed for threads, conn-limit; 1234 objects");
+	figures.metrics_trouble = "x";
+	assert_string_equal(shown(),
+			    "Degraded: no /metrics, x; A restart is needed for threads, conn-limit; 1234 objects");
+}
+
 /* Figures are read one after the other, while objects come and go. */
 static void more_objects_in_dram_than_in_all_are_not_shown(void **state)
 {
@@ -193,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(ports_that_the_kernel_has_chosen_are_said, begin),
 		cmocka_unit_test_setup(a_reload_that_failed_is_said_first, begin),
+		cmocka_unit_test_setup(options_that_need_a_restart_are_said_next, begin),
 		cmocka_unit_test_setup(without_flash_there_is_no_word_of_it, begin),
 		cmocka_unit_test_setup(a_file_that_is_being_made_is_said, begin),
 		cmocka_unit_test_setup(a_file_that_is_away_is_said, begin),
