@@ -396,6 +396,23 @@ def test_the_report_is_complete_and_advises(server, tmp_path):
         assert part in done.stdout
 
 
+def test_each_tier_is_told_against_its_own_limit(tmp_path):
+    """`bytes` of stats counts both tiers, and -m bounds one of them."""
+    trace = write_trace(tmp_path / "t.csv", zipf_rows(100, 30))
+    rows = {b"stats": b"STAT version 1\r\nSTAT curr_items 9\r\nSTAT bytes 6144\r\nSTAT limit_maxbytes 2048\r\n"
+                      b"STAT extstore_bytes_used 5120\r\nSTAT extstore_limit_maxbytes 8192\r\nEND\r\n",
+            b"flash": b"STAT flash_enabled 1\r\nSTAT flash_hits 0\r\nSTAT dram_bytes 1024\r\nEND\r\n"}
+    with Fake(honest, rows) as address:
+        code, report, _ = replay(trace, address)
+        assert code == 0
+        server = report["server"]
+        assert [server[name] for name in ("bytes_used", "dram_bytes_used", "memory_limit", "flash_bytes_used", "flash_limit")] == [
+            6144, 1024, 2048, 5120, 8192]
+        done = subprocess.run([REPLAY, "--server", address, "--quiet", trace], capture_output=True, text=True, timeout=PATIENCE)
+    told = dict(line.split(None, 1) for line in done.stdout.splitlines() if line.startswith(("  memory ", "  flash  ")))
+    assert told == {"memory": "1.00 KiB in items, limit 2.00 KiB", "flash": "5.00 KiB in items, limit 8.00 KiB"}
+
+
 def test_a_ratio_of_nothing_is_null(tmp_path):
     """The server tells nan: the report has null."""
     trace = write_trace(tmp_path / "t.csv", zipf_rows(100, 30))

@@ -175,17 +175,23 @@ static void print_values(const struct report *report, FILE *out)
 	print_count(out, "broken trace rows", spool->broken, note);
 }
 
+static void print_tier(FILE *out, const char *label, struct known bytes_used, struct known limit)
+{
+	char used[TEXT_BYTES], most[TEXT_BYTES];
+
+	if (bytes_used.is_known && limit.is_known)
+		fprintf(out, "  %-24s %s in items, limit %s\n", label, text_size(bytes_used.value, used),
+			text_size(limit.value, most));
+}
+
 static void print_server(const struct report *report, FILE *out)
 {
 	const struct server_report *server = &report->server;
-	char used[TEXT_BYTES], limit[TEXT_BYTES];
 
 	if (!server->items.is_known)
 		return; /* a proxy says nothing of the servers behind it */
 	fprintf(out, "\nServer\n");
-	if (server->bytes_used.is_known && server->memory_limit.is_known)
-		fprintf(out, "  %-24s %s in items, limit %s\n", "memory", text_size(server->bytes_used.value, used),
-			text_size(server->memory_limit.value, limit));
+	print_tier(out, "memory", server->dram_bytes_used, server->memory_limit);
 	print_size(out, "resident memory", server->resident_bytes);
 	print_known(out, "items", 0, server->items, "");
 	print_known(out, "evictions", 0, server->evictions, "");
@@ -200,6 +206,7 @@ static void print_server(const struct report *report, FILE *out)
 	print_known(out, "flash reads per hit", 4, server->reads_per_hit, "");
 	print_known(out, "flash reads per miss", 4, server->reads_per_miss, "");
 	print_known(out, "pages per flash read", 2, server->pages_per_read, "");
+	print_tier(out, "flash", server->flash_bytes_used, server->flash_limit);
 	print_known(out, "items on flash", 0, server->flash_items, "");
 	print_known(out, "DRAM per item on flash", 2, server->dram_bytes_per_flash_item, " B");
 	print_known(out, "segment fill", 4, server->segment_fill, "");

@@ -20,11 +20,14 @@ struct known {
 struct server_report {
 	char version[80];
 	struct known cpu_us_per_request; /* user and system time of the server process */
-	struct known evictions, items, bytes_used, memory_limit, resident_bytes;
+	struct known evictions, items, bytes_used, memory_limit,
+		resident_bytes; /* items and bytes_used: of both tiers */
+	struct known dram_bytes_used; /* the part of bytes_used that memory_limit bounds */
 	bool has_flash;
 	struct known clwa, flash_bytes_written, app_bytes_written;
 	struct known reads_per_hit, reads_per_miss, pages_per_read;
 	struct known flash_hit_share; /* of the get hits */
+	struct known flash_bytes_used, flash_limit; /* of objects; of the file */
 	struct known dram_bytes_per_flash_item, flash_items, segment_fill, index_load;
 	struct known read_errors, checksum_errors;
 	char model[192]; /* "" = the server has no classifier */

@@ -111,6 +111,7 @@ static json_t *server_report(const struct server_report *server)
 	PUT(evictions);
 	PUT(items);
 	PUT(bytes_used);
+	PUT(dram_bytes_used);
 	PUT(memory_limit);
 	PUT(resident_bytes);
 	PUT(clwa);
@@ -121,6 +122,8 @@ static json_t *server_report(const struct server_report *server)
 	PUT(pages_per_read);
 	PUT(flash_hit_share);
 	PUT(flash_items);
+	PUT(flash_bytes_used);
+	PUT(flash_limit);
 	PUT(dram_bytes_per_flash_item);
 	PUT(segment_fill);
 	PUT(index_load);

@@ -74,6 +74,8 @@ static void read_flash(struct server_report *server, const struct both *stats)
 	server->flash_hit_share = ratio(flash_hits, dram_hits.is_known ? sum(flash_hits, dram_hits)
 								       : added(stats, STATS_GENERAL, "get_hits"));
 	server->dram_bytes_per_flash_item = at_end(stats, STATS_FLASH, "dram_bytes_per_flash_item");
+	server->flash_bytes_used = at_end(stats, STATS_GENERAL, "extstore_bytes_used");
+	server->flash_limit = at_end(stats, STATS_GENERAL, "extstore_limit_maxbytes");
 	server->flash_items = at_end(stats, STATS_FLASH, "flash_items");
 	server->segment_fill = at_end(stats, STATS_FLASH, "segment_fill");
 	server->index_load = at_end(stats, STATS_FLASH, "index_load");
@@ -123,6 +125,7 @@ void report_read_server(struct report *report, const struct server_stats *before
 	server->evictions = added(&stats, STATS_GENERAL, "evictions");
 	server->items = at_end(&stats, STATS_GENERAL, "curr_items");
 	server->bytes_used = at_end(&stats, STATS_GENERAL, "bytes");
+	server->dram_bytes_used = first(at_end(&stats, STATS_FLASH, "dram_bytes"), server->bytes_used);
 	server->memory_limit = at_end(&stats, STATS_GENERAL, "limit_maxbytes");
 	server->resident_bytes = at_end(&stats, STATS_FLASH, "memory_resident");
 	read_flash(server, &stats);
