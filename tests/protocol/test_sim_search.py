@@ -133,7 +133,7 @@ class Played(studies.Study):
 
     def __init__(self, budget, fixed_clwa=None):
         super().__init__(types.SimpleNamespace(policy="freq", write_budget=endurance.budget(budget) if budget else None, sample=1,
-                                               segment=None, warmup=None, train=None, horizon=None, changed_sizes="hit", option=None))
+                                               segment=None, warmup=None, train=None, horizon=None, changed_sizes="hit", option=None, quiet=True))
         self.fixed_clwa, self.rounds, self.app_bytes_per_s = fixed_clwa, [], 1
 
     def play(self, runs):
@@ -180,6 +180,9 @@ class Sampled:
     def __init__(self, error):
         self.part, self.truth = Formula(0.8, error=error), Formula(0.8)
         self.chosen, self.outcomes = types.SimpleNamespace(sample=8, jobs=2), {}
+
+    def expect(self, pairs):
+        assert pairs >= 0
 
     def evaluate(self, pairs):
         ratios = self.part(pairs)

@@ -2,7 +2,10 @@
 """flashield-sim size end to end, on small traces: usage, sizes that reach the target, budgets, and a target out of reach."""
 import json
 import os
+import pty
 import random
+import re
+import subprocess
 
 import pytest
 
@@ -52,6 +55,27 @@ def test_bad_usage_names_the_option_and_exits_2(options, named):
 def test_an_option_that_the_engine_does_not_know_is_told(trace):
     done = sim("size", "--trace", trace, "--hit-ratio", "0.5", "--option", "no-such=1", check=False)
     assert done.returncode == 2 and "no-such" in done.stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--sample", "1/4"]], ids=["all", "sample"])
+def test_one_progress_for_the_whole_search(trace, more):
+    """It never goes back, though the number of runs follows from what is found."""
+    master, terminal = pty.openpty()
+    with subprocess.Popen([SIM, "size", "--trace", trace, "--policy", "freq", "--hit-ratio", "75%", *more], stdout=subprocess.DEVNULL,
+                          stderr=terminal) as process:
+        os.close(terminal)
+        with open(master, "rb", buffering=0) as screen:
+            shown = b""
+            try:
+                while part := screen.read(4096):
+                    shown += part
+            except OSError:  # how a terminal ends
+                pass
+    assert process.returncode == 0
+    shares = [int(share) for share in re.findall(rb"\] +(\d+)%", shown)]
+    runs = [int(number) for number in re.findall(rb"% (\d+) runs", shown)]
+    assert shares == sorted(shares) and runs == sorted(runs)
+    assert shares[0] == 0 and 50 <= shares[-1] <= 100 and len(set(shares)) > 5 and runs[-1] > 5
 
 
 def test_what_is_found_does_so_when_it_is_run(trace):

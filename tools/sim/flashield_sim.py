@@ -17,7 +17,7 @@ import plots  # noqa: E402
 import size  # noqa: E402
 import table  # noqa: E402
 import train  # noqa: E402
-from worker import ask, play, tell, version  # noqa: E402
+from worker import Bar, ask, play, tell, version  # noqa: E402
 
 EXIT_TROUBLE = 2
 
@@ -55,7 +55,7 @@ def run(chosen, arguments):
     matplotlib = plotting(chosen.report)
     output = open_output(chosen.json, "json")
     report = open_output(chosen.report, "report") if chosen.report else None
-    answers, complete = play(spec, chosen.quiet)
+    answers, complete = play(spec, Bar(chosen.quiet))
     for number, error in sorted(answers.errors.items()):
         tell(f"{spec['runs'][number]['policy']}: {error}")
     results = [{**result, "trace": {"path": chosen.trace, **answers.trace}} for result in answers.in_order()]

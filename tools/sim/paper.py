@@ -13,6 +13,7 @@ import tempfile
 
 import paper_figures as published
 import paper_trace
+import worker
 
 QUICK = 4  # a quarter of the scale
 WHOLE = 10  # tables over all applications are made at a tenth of the scale
@@ -60,7 +61,7 @@ class Table:
 
 
 class Bench:
-    """Plays runs and remembers their results by name. play(spec, quiet) returns answers, and whether all were played."""
+    """Plays runs and remembers their results by name. play(spec, bar) returns answers, and whether all were played."""
 
     def __init__(self, chosen, play):
         self.chosen, self.play = chosen, play
@@ -74,7 +75,7 @@ class Bench:
                 "jobs": self.chosen.jobs, "seed": self.chosen.seed, "runs": [{**rules, **fields} for _, fields in runs]}
         if not runs:
             return
-        answers, complete = self.play(spec, self.chosen.quiet)
+        answers, complete = self.play(spec, worker.Bar(self.chosen.quiet))
         self.complete &= complete
         for number, result in answers.results.items():
             self.results[runs[number][0]] = result

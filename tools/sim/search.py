@@ -44,11 +44,12 @@ class Column:
 class Search:
     """evaluate takes a list of (memory, flash) and returns hit ratios, None for a pair that can't be used; a pair is asked for
     once. cost takes a pair. Above the ceiling, a hit ratio, few pairs are asked for before the search gives up.
-    width: pairs in a round, at the most."""
+    width: pairs in a round, at the most. expect is told before each round how many pairs may follow it, by a rough guess."""
 
-    def __init__(self, evaluate, cost, ceiling=1, width=4):
-        self.evaluate, self.cost, self.ceiling, self.width = evaluate, cost, ceiling, width
+    def __init__(self, evaluate, cost, ceiling=1, width=4, expect=lambda pairs: None):
+        self.evaluate, self.cost, self.ceiling, self.width, self.expect = evaluate, cost, ceiling, width, expect
         self.known = {}
+        self.grids = 0  # finer ones that are still to come
 
     def ask(self, pairs):
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.known]
@@ -63,23 +64,24 @@ class Search:
         pairs = [pair for pair, hit_ratio in self.known.items() if self.enough(hit_ratio, target) and pair[1] in flashes]
         return min(pairs, key=lambda pair: (self.cost(pair), pair), default=None)
 
-    def probe(self, column, memories, limit):
-        """The memory of a column to ask about next: the middle of those that are neither judged nor too dear. None: none is left."""
-        left = [index for index in range(column.low + 1, column.high) if self.cost((memories[index], column.flash)) < limit]
-        return left[len(left) // 2] if left else None
+    def left(self, column, memories, limit):
+        """The memories of a column that are neither judged nor too dear. The middle one is asked about next."""
+        return [index for index in range(column.low + 1, column.high) if self.cost((memories[index], column.flash)) < limit]
 
     def on_grid(self, memories, flashes, target, best):
         """The cheapest pair on a grid, or best where none is cheaper."""
         columns = [Column(flash, -1, len(memories)) for flash in flashes]
         while True:
             limit = self.cost(best) if best else math.inf
-            probes = [(column, self.probe(column, memories, limit)) for column in columns]
-            probes = [(column, index) for column, index in probes if index is not None]
+            lefts = [(column, self.left(column, memories, limit)) for column in columns]
+            probes = [(column, left[len(left) // 2]) for column, left in lefts if left]
             if not probes:
                 return best
             middle = best[1] if best else flashes[len(flashes) // 2]
             probes.sort(key=lambda probe: abs(math.log((probe[0].flash + 1) / (middle + 1))))
             probes = probes[:self.width]  # what these find may spare the others
+            halvings = sum(len(left).bit_length() for _, left in lefts)
+            self.expect(halvings - len(probes) + self.width * (2 * self.grids + 1))
             answers = self.ask([(memories[index], column.flash) for column, index in probes])
             for (column, index), hit_ratio in zip(probes, answers, strict=True):
                 if not self.enough(hit_ratio, target):
@@ -99,10 +101,12 @@ class Search:
             top = [(grid[-1], flash) for flash in sorted({0, most_flash})]
             if not any(self.enough(hit_ratio, target) for hit_ratio in self.ask(top)):
                 return None
+        self.grids = len(STEPS) - 1
         best = self.on_grid(grid, columns, target, self.best_known(columns, target))
         if best is None:
             return None
         for width, step in zip(STEPS, STEPS[1:], strict=False):
+            self.grids -= 1
             for _ in range(RECENTRED):
                 centre = best
                 best = self.on_grid(around(best[0], step, width, grid[0], grid[-1]),

@@ -58,7 +58,7 @@ class Finder:
 
     def __init__(self, study, prices, memories, flashes, ceiling=1):
         self.study, self.memories, self.flashes = study, memories, flashes
-        self.search = search.Search(study.evaluate, prices.cost, ceiling, max(4, study.chosen.jobs))
+        self.search = search.Search(study.evaluate, prices.cost, ceiling, max(4, study.chosen.jobs), study.expect)
         self.whole = {}  # outcomes with all objects, by pair
 
     def whole_of(self, pair):

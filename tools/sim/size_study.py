@@ -11,6 +11,8 @@ TOLERANCE = 0.05  # of the budget
 UNUSED = 0.15  # of a budget in bytes per second, before the CLWA is raised
 MOST_CLWA = 100
 PLENTY = 1000  # times the working set
+LOOK_IS = 0.02  # of the progress
+WHOLE_RUNS = 3
 DAY_S = 86400
 MIB = 1 << 20
 
@@ -48,6 +50,7 @@ class Study:
     def __init__(self, chosen):
         self.chosen, self.outcomes = chosen, {}
         self.trace, self.app_bytes_per_s = None, 0
+        self.bar = worker.Bar(chosen.quiet)
         self.is_engine = chosen.policy.partition(":")[0] == ENGINE
 
     def run_of(self, sizes, clwa, share):
@@ -60,8 +63,13 @@ class Study:
             run["segment_bytes"] = segment_of(sizes["memory_bytes"], sizes["flash_bytes"], share)
         return run
 
+    def expect(self, runs):
+        """Further runs of the sample, and a few with all objects."""
+        self.bar.expected = runs + (WHOLE_RUNS * self.chosen.sample if self.chosen.sample > 1 else 0)
+
     def play(self, runs):
-        answers, complete = worker.play(options.around_runs(self.chosen, runs), self.chosen.quiet)
+        self.bar.weight = self.chosen.sample / runs[0]["sample"]
+        answers, complete = worker.play(options.around_runs(self.chosen, runs), self.bar)
         if answers.interrupted:
             raise Interrupted
         if not complete and not answers.errors:
@@ -72,6 +80,7 @@ class Study:
     def look(self):
         """Reads the trace, and plays it with DRAM enough for everything. The hit ratio, which no size surpasses by much."""
         run = self.run_of({"capacity": PLENTY, "ratio": 0}, 0, self.chosen.sample)
+        self.bar.expected = 1 / LOOK_IS
         answers = self.play([{**run, "policy": "lru", "options": None}])
         if answers.errors:
             raise Trouble(answers.errors[0])

@@ -5,7 +5,7 @@ import signal
 import tempfile
 
 import options
-from worker import play, tell
+from worker import Bar, play, tell
 
 EXIT_NONE, EXIT_TROUBLE = 1, 2
 
@@ -28,7 +28,7 @@ def train(chosen):
         with tempfile.TemporaryDirectory(prefix=".flashield-sim-", dir=os.path.dirname(os.path.abspath(chosen.output))) as folder:
             made = os.path.join(folder, "model.json")
             spec["runs"][0]["model_output"] = made
-            answers, complete = play(spec, chosen.quiet)
+            answers, complete = play(spec, Bar(chosen.quiet))
             for error in answers.errors.values():
                 tell(error)
             if not complete:

@@ -28,19 +28,38 @@ def version():
 
 
 class Bar:
-    """The share that is done, on a terminal's standard error."""
+    """The share that is done, on a terminal's standard error. Several plays may share one, of which nobody knows how many there
+    will be: their user sets expected, the work of further plays, before each play, and the bar never goes back."""
 
     WIDTH = 40
 
     def __init__(self, quiet):
         self.drawn = False
         self.on = not quiet and sys.stderr.isatty()
+        self.share = self.work = self.runs = 0  # work and runs: of plays that are over
+        self.weight = 1  # work of each run of the play under way
+        self.expected = 0
 
-    def show(self, share, note):
+    def begin(self, runs):
+        self.runs_now = runs
+        self.show(0, 0)
+
+    def show(self, share, done):
+        """The share of the play under way, and its runs that are done."""
+        work = self.weight * self.runs_now
+        self.share = max(self.share, (self.work + share * work) / (self.work + work + self.expected))
         if self.on:
-            full = int(share * self.WIDTH)
-            print(f"\r[{'#' * full}{'-' * (self.WIDTH - full)}] {share:4.0%} {note}\x1b[K", end="", file=sys.stderr, flush=True)
+            full = int(self.share * self.WIDTH)
+            alone = not self.runs and not self.expected
+            runs = f"{done} of {self.runs_now} runs" if alone else f"{self.runs + done} runs"
+            note = runs if self.share or self.runs else "reading the trace"
+            print(f"\r[{'#' * full}{'-' * (self.WIDTH - full)}] {self.share:4.0%} {note}\x1b[K", end="", file=sys.stderr, flush=True)
             self.drawn = True
+
+    def end(self):
+        self.work += self.weight * self.runs_now
+        self.runs += self.runs_now
+        self.clear()
 
     def clear(self):
         if self.drawn:
@@ -59,10 +78,10 @@ class Answers:
         return [self.results[number] for number in sorted(self.results)]
 
 
-def take(line, answers, bar, runs):
+def take(line, answers, bar):
     said = json.loads(line)
     if "progress" in said:
-        bar.show(said["progress"], f"{said['done']} of {runs} runs")
+        bar.show(said["progress"], said["done"])
     elif "result" in said:
         answers.results[said["result"]["run"]] = said["result"]
     elif "error" in said:
@@ -71,16 +90,16 @@ def take(line, answers, bar, runs):
         answers.trace = said["trace"]
 
 
-def play(spec, quiet):
+def play(spec, bar):
     """The answers, and whether all runs were played. An interrupt leaves those that were ready."""
-    answers, bar, runs = Answers(), Bar(quiet), len(spec["runs"])
-    bar.show(0, "reading the trace")
+    answers, runs = Answers(), len(spec["runs"])
+    bar.begin(runs)
     with subprocess.Popen([worker_path(), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         try:
             with worker.stdin as to:
                 json.dump(spec, to)
             for line in worker.stdout:
-                take(line, answers, bar, runs)
+                take(line, answers, bar)
         except BrokenPipeError:
             pass  # it has said why
         except KeyboardInterrupt:
@@ -89,5 +108,5 @@ def play(spec, quiet):
             tell("interrupted")
             answers.interrupted = True
         finally:
-            bar.clear()
+            bar.end()
     return answers, worker.returncode == 0 and len(answers.results) == runs
