@@ -73,6 +73,7 @@ struct fidx;
 
 enum fidx_clock_mode { FIDX_CLOCK_LRU, FIDX_CLOCK_MFU };
 enum fidx_filter { FIDX_FILTER_BLOOM, FIDX_FILTER_CUCKOO };
+#define FIDX_CUCKOO_BITS_LEAST 3u /* per key */
 
 struct fidx_config {
 	uint64_t buckets; /* of the first table: >= 2 */

@@ -439,6 +439,7 @@ static int open_flash(struct store *store, char reason[256])
 	if (!store->rebuild)
 		tables_tidy(store);
 	open_log_start(store, &sizing);
+	tables_tell_filters(store);
 	return FS_OK;
 }
 

@@ -31,3 +31,18 @@ def test_units_are_told_and_deny_nothing(open_folder):
             assert [data for _, _, data, _ in client.get(b"key-%d" % n, b"nobody-%d" % n)] == expected, n
         assert client.count("flash_hits") > 0
         assert daemon.stats(b"settings")["filter_units"] == "4"
+
+
+@pytest.mark.parametrize("options, told", [
+    (["--filter-units", "4"], ["--filter-units has no effect while there are no filters: --filter-bits makes them"]),
+    (["--filter", "cuckoo"], ["--filter=cuckoo has no effect while there are no filters: --filter-bits makes them"]),
+    (["--filter", "cuckoo", "--filter-bits", "2"], ["--filter=cuckoo has no effect with filters of 2 bits for each object: it takes 3"]),
+    (["--filter", "cuckoo", "--filter-units", "4", "--filter-bits", "4"], ["--filter=cuckoo has no effect with --filter-units"]),
+    (["--filter", "cuckoo", "--filter-bits", "3"], []), (["--filter-units", "4", "--tag-bits", "8"], []), ([], []),
+], ids=" ".join)
+def test_options_of_filters_that_have_no_effect_are_told(open_folder, options, told):
+    """At the start. Of few segments each slot has bits enough, so that there are no filters unless they are asked for."""
+    log = open_folder / "log"
+    with Daemon(["--flash-path", str(open_folder / "flash"), *options, *FLASH], stderr=log.open("w")):
+        pass
+    assert [line.partition("warning: ")[2] for line in log.read_text().splitlines() if "no effect" in line] == told

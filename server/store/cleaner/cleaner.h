@@ -82,6 +82,9 @@ void cleaner_wake(struct store *store);
 /* tables.c. Gives back tables of the index that no segment needs any more, and brings index_bytes up to date. To be
    called after segments have come or gone, by the cleaner and by store_open. */
 void tables_tidy(struct store *store);
+/* tables.c. At a start: logs which options of filters have no effect, as there are no filters, or small ones, or units. Later
+   tables of the index may bring filters. */
+void tables_tell_filters(const struct store *store);
 /* tables.c. After a warm start, in place of tables_tidy: notes which tables there are, and their bytes. */
 void tables_resume(struct store *store);
 /* tables.c. Counts the bytes of that index as those of the store's, for a judgement before it is made. frugal: beside it,

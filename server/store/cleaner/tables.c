@@ -169,17 +169,42 @@ static double filter_pass(unsigned bits)
 	return bits < sizeof(few) / sizeof(few[0]) ? few[bits] : pow(0.62, bits);
 }
 
-/* Reads per miss = occupied slots of two buckets in each table * 2^-tag * filter. Sets the fewest bits that keep them
+/* Reads per miss = occupied slots of two buckets in each table * 2^-tag * filter. Returns the fewest bits that keep them
    low. */
-static void set_filter_bits(struct store *store, unsigned tables)
+static unsigned filter_bits_for(const struct store *store, unsigned tables)
 {
 	double matches = tables * FIDX_PAIR_SLOTS * INDEX_LOAD_MOST * ldexp(1, -(int)store->tag_bits);
 	unsigned bits = 0;
 
+	if (store->config.filter_bits >= 0)
+		return (unsigned)store->config.filter_bits;
 	while (bits < 16 && matches * filter_pass(bits) > READS_PER_MISS)
 		bits++;
-	if (store->config.filter_bits >= 0)
-		bits = (unsigned)store->config.filter_bits;
+	return bits;
+}
+
+void tables_tell_filters(const struct store *store)
+{
+	bool cuckoo = store->config.filter == FIDX_FILTER_CUCKOO, units = store->config.filter_units > 0;
+	unsigned bits = filter_bits_for(store, 1);
+
+	if (units && bits == 0)
+		log_warn("--filter-units has no effect while there are no filters: --filter-bits makes them");
+	if (!cuckoo)
+		return;
+	if (units)
+		log_warn("--filter=cuckoo has no effect with --filter-units");
+	else if (bits == 0)
+		log_warn("--filter=cuckoo has no effect while there are no filters: --filter-bits makes them");
+	else if (bits < FIDX_CUCKOO_BITS_LEAST)
+		log_warn("--filter=cuckoo has no effect with filters of %u bits for each object: it takes %u", bits,
+			 FIDX_CUCKOO_BITS_LEAST);
+}
+
+static void set_filter_bits(struct store *store, unsigned tables)
+{
+	unsigned bits = filter_bits_for(store, tables);
+
 	atomic_store_explicit(&store->filter_bits, bits, memory_order_relaxed);
 	fidx_set_filter_bits(store->index, bits);
 }
