@@ -158,12 +158,14 @@ ROWS = [
               "stay free: the index has its half of -m.", maximum=1),
         graph("Objects and ghosts on flash", "short", {
             "objects": 'sum(flashield_items{@,tier="flash"})', "ghosts": "sum(flashield_ghosts{@})",
-        }, "Ghosts can be read, but go with their segment unless they are read before. A third of all on a full flash is normal.",
+        }, "Ghosts can be read, but go with their segment unless they are read before. Under the default rule and freq there are none; "
+           "under rules that ask at reads a third of all on a full flash is normal.",
               stack=True, colors={"objects": FLASH, "ghosts": FAINT}),
         graph("Hot data against threshold", "bytes", {
             "hot data": "sum(flashield_hot_bytes{@})", "threshold (HDT)": "sum(flashield_hot_threshold_bytes{@})",
-        }, "Hot data is what lies in DRAM, and on flash without ghosts. Beyond the threshold (DRAM and --hot-fraction of the flash) cold "
-           "objects on flash become ghosts; a full cache stays near it.", colors={"threshold (HDT)": LIMIT}),
+        }, "Hot data is what lies in DRAM, and on flash without ghosts. Under rules that ask at reads cold objects on flash become ghosts "
+           "beyond the threshold (DRAM and --hot-fraction of the flash), and a full cache stays near it. Under the default rule and "
+           "freq the threshold has no effect, and a full flash exceeds it.", colors={"threshold (HDT)": LIMIT}),
         graph("Segments by state", "short", {"{{state}}": "sum by (state) (flashield_segments{@})"},
               "live holds objects, free has never been written or was just reclaimed; retired could not be written, and where a bad one lay pages can't be read: both are faults of the drive.",
               stack=True, colors={"live": FLASH, "free": FAINT, "retired": BAD, "bad": BAD, "other": "yellow"}),
