@@ -17,6 +17,7 @@ from service import UNIT, Service, Unit
 NAMES = ["life", "port_taken", "image", "booted"]
 ASKED = ["shown"]  # run when they are named
 IMAGE_RELEASE = "bookworm"  # of packaging/Dockerfile
+IMAGE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # as in images of Debian
 DEB = "/srv/flashield.deb"
 STATE = "/var/lib/flashield"
 OPERATORS = "# the operator was here\nlisten = 127.0.0.1\nport = 11300\nmemory-limit = 32m\n"
@@ -271,16 +272,31 @@ def image(report, system, folder):
     stage = dockerfile.last_stage(read(os.path.join(top, "packaging", "Dockerfile")))
     for name, argument in stage:
         if name == "COPY":
-            shutil.copy(package.find(folder), system.path(argument.split()[-1]))
+            source, target = argument.split()[-2:]
+            shutil.copy(package.find(folder) if source.endswith(".deb") else os.path.join(top, source.removeprefix("/src/")),
+                        system.path(target))
         elif name == "RUN":
             code, output = system.run("sh", "-c", argument)
             report.need(f"RUN {' '.join(argument.split())[:60]}...", code == 0, output)
     user = next(argument for name, argument in stage if name == "USER")
-    report.check("it doesn't run as root", user not in ("root", "0"), user)
+    report.check("it runs as the user of memcached's image", user == "11211:11211", user)
     words = dockerfile.command(stage, "ENTRYPOINT") + dockerfile.command(stage, "CMD")
     health = dockerfile.command(stage, "HEALTHCHECK")
-    with Service(system, words, user) as service:
-        use(report, service, "ENTRYPOINT and CMD")
+    path = {"PATH": IMAGE_PATH}
+    code, output = system.run(*words, "bash", "-c", "echo a shell", env=path)
+    report.check("another command is run", (code, output) == (0, "a shell\n"), output)
+    code, output = system.run("memcached", "-V", env=path)
+    report.check("memcached is one of its commands", code == 0 and "memcached 1.6." in output, output)
+    for what, more, read_only in (("as memcached's image", ["memcached", "-m", "64"], False),
+                                  ("a read-only root and a chart's options", ["-m 64", "-I 5m", "-v", "-u 11211"], True)):
+        with Service(system, words + more, user, path, read_only) as service:
+            use(report, service, what)
+            code = service.stop()
+            report.check(f"{what}: SIGTERM ends it with 0", code == 0, f"{code}\n{service.log()}")
+            report.check(f"{what}: it says so where nothing can be kept", read_only == ("nothing outlives a stop" in service.log()),
+                         service.log())
+    with Service(system, words, user, path) as service:
+        use(report, service, "without a word")
         metrics = service.scrape()
         report.check("/metrics answers", "flashield_" in metrics, metrics[:500])
         with system.network.entered():

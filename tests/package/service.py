@@ -10,6 +10,8 @@ import urllib.request
 
 UNIT = "/lib/systemd/system/flashield.service"  # where it belongs into /usr/lib, /lib is a link
 PATIENCE = 300.0
+# The root that is the next word can't be written by the command that follows.
+READ_ONLY = ["unshare", "--mount", "sh", "-c", 'mount --rbind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"']
 
 
 class Unit:
@@ -42,15 +44,26 @@ def ask(system, *commands, port=11211):
     return lines
 
 
+def ids(system, user):
+    """Of a user's name, or of UID:GID."""
+    if ":" in user:
+        return tuple(map(int, user.split(":")))
+    for line in system.read("/etc/passwd").splitlines():
+        fields = line.split(":")
+        if fields[0] == user:
+            return int(fields[2]), int(fields[3])
+    raise LookupError(f"no user {user}")
+
+
 class Service:
     """The daemon in a system's chroot and network, or another command. Use with "with"; it has ended afterwards."""
 
-    def __init__(self, system, command=None, user=None, env=None):
+    def __init__(self, system, command=None, user=None, env=None, read_only=False):
         unit = Unit("" if command else system.read(UNIT))
         self.system = system
         self.notifies = command is None and unit.get("Type") == "notify"
         self.command = command or unit.command()
-        uid, gid = self.ids(user or unit.get("User", "root"))
+        uid, gid = ids(system, user or unit.get("User", "root"))
         self.env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", **(env or {})}
         if command is None:
             for name, above in (("State", "/var/lib"), ("Runtime", "/run")):
@@ -69,15 +82,8 @@ class Service:
         self.log_path = system.path("/run/flashield.log")
         with open(self.log_path, "wb") as log, system.network.entered():
             self.process = subprocess.Popen(
-                ["chroot", f"--userspec={uid}:{gid}", "--groups=", system.root, *self.command],
+                [*([*READ_ONLY, system.root] if read_only else []), "chroot", f"--userspec={uid}:{gid}", "--groups=", system.root, *self.command],
                 env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-    def ids(self, user):
-        for line in self.system.read("/etc/passwd").splitlines():
-            fields = line.split(":")
-            if fields[0] == user:
-                return int(fields[2]), int(fields[3])
-        raise LookupError(f"no user {user}")
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as opened:

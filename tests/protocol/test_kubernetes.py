@@ -15,6 +15,7 @@ from helpers import PATIENCE, ROOT, Daemon, flashield_command, free_port, until
 from metrics import get
 
 SAMPLE = pathlib.Path(ROOT) / "packaging" / "samples" / "kubernetes.yml"
+ENTRY = pathlib.Path(ROOT) / "packaging" / "entrypoint.sh"
 IMAGE = pathlib.Path(ROOT) / "packaging" / "Dockerfile"
 VALIDATOR = "kubernetes-validate==1.37.0"  # PyPI's, with the schemas of that version of Kubernetes
 FETCH_SECONDS = 300
@@ -93,7 +94,9 @@ def test_options_agree_with_ports_and_volumes(parts, pod, container, options):
     assert set(mounts) == {claim["metadata"]["name"], volume["name"]}
     data = mounts[claim["metadata"]["name"]]
     assert options["flash-path"].startswith(f"{data}/")
-    assert f'"--state-dir", "{data}"' in IMAGE.read_text(encoding="utf-8")  # args replace the CMD, not the ENTRYPOINT
+    assert f"state={data}\n" in ENTRY.read_text(encoding="utf-8")  # args don't replace the entry point
+    security = pod["securityContext"]
+    assert f"USER {security['runAsUser']}:{security['runAsGroup']}\n" in IMAGE.read_text(encoding="utf-8")
     assert options["region-dir"] == mounts[volume["name"]] and volume["emptyDir"]["medium"] == "Memory"
     memory = in_bytes(options["memory-limit"])
     assert in_bytes(options["flash-size"]) + memory <= in_bytes(claim["spec"]["resources"]["requests"]["storage"])
