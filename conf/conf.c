@@ -110,6 +110,8 @@ int conf_row_set(struct conf *conf, const struct conf_row *row, const char *valu
 		conf->protocol_given = true;
 	else if (row->option.offset == offsetof(struct conf, port))
 		conf->port_given = true;
+	else if (row->option.offset == offsetof(struct conf, flash_path))
+		conf->flash_by_ext_path = false;
 	else if (row->option.offset == offsetof(struct conf, compat_version))
 		conf->compat_release = release_of(conf->compat_version);
 	return rc;

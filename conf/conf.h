@@ -129,6 +129,7 @@ struct conf {
 	/* Only for the checks of loading: -B was given; -o ext_path was given, and the one in use names a bucket; -p was
 	   given. */
 	bool protocol_given, ext_path_given, ext_path_special, port_given;
+	bool flash_by_ext_path; /* flash_path is of -o ext_path: as in memcached, what extstore has left there is overwritten */
 	unsigned
 		compat_release; /* N if compat_version is 1.6.N; UINT_MAX if it is later, 0 if it is earlier or no version */
 	struct conf_note *notes; /* in the order of their making */

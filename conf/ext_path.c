@@ -50,6 +50,7 @@ static int set_flash(struct conf *conf, const char *path, const char *size, uint
 		snprintf(why, why_bytes, "ext_path: \"%s\" is not %s", size, conf_accepted(option, accepted));
 		return rc;
 	}
+	conf->flash_by_ext_path = true;
 	conf_note(conf, LOG_LEVEL_INFO, "ext_path is understood as --flash-path=%s --flash-size=%s", path, size);
 	return FS_OK;
 }

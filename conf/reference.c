@@ -94,7 +94,7 @@ static void md_suboptions(FILE *out, bool of_extstore)
 	fprintf(out,
 		"| suboption | what for | default |\n|---|---|---|\n"
 		"| `ext_path=FILE:SIZE[:BUCKET]` | the flash: `--flash-path` and `--flash-size` in "
-		"one. A bucket (compact, old, ...) has no effect; of several files the first one without a bucket is used | |\n");
+		"one. What extstore has left there is overwritten. A bucket (compact, old, ...) has no effect; of several files the first one without a bucket is used | |\n");
 	for (int i = 0; i < conf_suboption_count; i++) {
 		const struct conf_suboption *suboption = &conf_suboptions[i];
 		bool ext = strncmp(suboption->name ? suboption->name : "", "ext_", 4) == 0;
@@ -208,8 +208,9 @@ static void man_suboption(FILE *out, const struct conf_suboption *suboption)
 
 static void man_suboptions(FILE *out)
 {
-	fprintf(out, ".Bl -tag -width Ds\n.It Cm ext_path Ns = Ns Ar FILE:SIZE\n"
-		     "The flash: \\-\\-flash-path and \\-\\-flash-size in one.\n");
+	fprintf(out,
+		".Bl -tag -width Ds\n.It Cm ext_path Ns = Ns Ar FILE:SIZE\n"
+		"The flash: \\-\\-flash-path and \\-\\-flash-size in one. What extstore has left there is overwritten.\n");
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < conf_suboption_count; i++) {
 			const struct conf_suboption *suboption = &conf_suboptions[i];

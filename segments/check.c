@@ -23,7 +23,7 @@ static int check_folder(const char *path)
 	return writable ? FS_OK : FS_ESYS;
 }
 
-static int check_contents(int fd)
+static int check_contents(int fd, bool takes_extstore)
 {
 	uint8_t *start = mem_zalloc(DEV_START_BYTES);
 	uint64_t at = 0;
@@ -40,10 +40,12 @@ static int check_contents(int fd)
 	}
 	foreign = super_foreign(start);
 	mem_free(start);
+	if (extstore_left(fd))
+		foreign = !takes_extstore;
 	return foreign ? FS_EFOREIGN : FS_OK;
 }
 
-int seg_check_path(const char *path)
+int seg_check_path(const char *path, bool takes_extstore)
 {
 	struct stat st;
 	int fd, code;
@@ -57,7 +59,7 @@ int seg_check_path(const char *path)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return FS_ESYS;
-	code = check_contents(fd);
+	code = check_contents(fd, takes_extstore);
 	close(fd);
 	return code;
 }

@@ -178,7 +178,7 @@ static int open_path(const struct seg_config *config, bool direct, bool *created
 }
 
 /* Open file description locks: another open in the same process is refused as well. */
-static int lock_file(int fd)
+int file_lock(int fd)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
@@ -203,16 +203,22 @@ static void read_start(int fd, uint8_t *start)
 static int check_foreign(int fd, const char *path, bool block_device)
 {
 	uint8_t *start = mem_aligned(SEG_PAGE, DEV_START_BYTES);
-	bool foreign;
+	bool foreign, extstore;
 
 	if (!start)
 		return FS_ENOMEM;
 	read_start(fd, start);
 	foreign = super_foreign(start);
 	mem_free(start);
-	if (!foreign)
+	extstore = extstore_left(fd);
+	if (!foreign && !extstore)
 		return FS_OK;
-	if (block_device)
+	if (extstore)
+		log_error(
+			"flash: %s holds what memcached's extstore has left, and stays untouched; to use it, name it by "
+			"-o ext_path=%s:SIZE, or remove it",
+			path, path);
+	else if (block_device)
 		log_error("flash: %s holds something that is not a flashield cache, and stays untouched; to destroy "
 			  "its contents: wipefs -a %s && dd if=/dev/zero of=%s bs=1M count=1",
 			  path, path, path);
@@ -318,7 +324,7 @@ int dev_open(struct dev **out, const struct seg_config *config)
 	file->look_only = config->look_only;
 	rc = open_file(file, config, &created);
 	if (rc == FS_OK && !config->look_only)
-		rc = lock_file(file->fd);
+		rc = file_lock(file->fd);
 	if (rc == FS_EBUSY)
 		created = false; /* another process locked the new file first, and owns it now */
 	if (rc == FS_OK && fstat(file->fd, &st) != 0)

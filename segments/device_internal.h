@@ -101,6 +101,14 @@ FS_MUST_CHECK int file_reserve(int fd, uint64_t bytes, uint64_t *size);
    on. 0 or a negative errno. May write for long. */
 FS_MUST_CHECK int file_allocate(int fd, uint64_t bytes, uint64_t most, uint64_t *allocated);
 
+/* device.c: locks the open file against other daemons and memcached, until it is closed. FS_OK, FS_EBUSY, FS_ESYS with
+   errno. */
+FS_MUST_CHECK int file_lock(int fd);
+
+/* extstore.c: is the open file one that memcached's extstore has left? True only where the check of an item is right. A file
+   on a file system without holes that a release before 1.6.30 has left looks like one of zeros. */
+FS_MUST_CHECK bool extstore_left(int fd);
+
 /* device_look.c: what became of the file or block device that was opened as fd, with so many bytes, at path; NULL: the
    path is not known. As in struct dev_ops. */
 FS_MUST_CHECK enum dev_sight file_look(int fd, const char *path, uint64_t bytes, char *why, size_t size);

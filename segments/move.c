@@ -411,7 +411,7 @@ bool seg_read_shape(const struct seg_config *config, struct seg_shape *out)
 	struct layout_super super;
 	uint64_t generation;
 	/* dev_open has log lines for what seg_look will refuse. */
-	int rc = device ? FS_OK : seg_check_path(config->path);
+	int rc = device ? FS_OK : seg_check_path(config->path, false);
 
 	if (rc == FS_OK && !device)
 		rc = dev_open(&device, &look);

@@ -110,7 +110,7 @@ uint64_t seg_region_bytes(uint32_t segments, uint64_t segment_bytes, bool crossi
  *
  * FS_EBUSY: another daemon has it. FS_ESYS: a system call failed (errno); with errno ENOSPC the file doesn't
  * fit, and a file that this call made is removed again. FS_EFOREIGN: something else than a cache lies there
- * (FORMAT.md); it stays untouched, and a log line says how to go on. FS_EINVAL, FS_ERANGE: a value of config
+ * (FORMAT.md), what memcached's extstore has left included; it stays untouched, and a log line says how to go on. FS_EINVAL, FS_ERANGE: a value of config
  * is out of range. FS_EIO, FS_ENOMEM.
  */
 FS_MUST_CHECK int seg_open(struct segments **out, const struct seg_config *config, void *table);
@@ -131,10 +131,15 @@ FS_MUST_CHECK int seg_take_over(struct segments *seg, bool keeps, uint64_t regio
 /* Closes device and handle; NULL does nothing. No reader exists and no other thread uses seg any more. */
 void seg_close(struct segments *seg);
 
-/* Looks at a flash path as seg_open would, without changing or locking anything. FS_OK: it holds a cache, is empty, or is
-   missing in a folder where it could be made. FS_EFOREIGN, FS_EINVAL (neither a regular file nor a block device), FS_ESYS
+/* Empties the file at path if memcached's extstore has left it, as memcached does at its start; says so in the log. FS_OK: that is
+   done, or it isn't such a file, and stays. FS_EBUSY: memcached has it. FS_ESYS (errno). Before seg_look; reads the file's first
+   item. */
+FS_MUST_CHECK int seg_empty_extstore(const char *path);
+
+/* Looks at a flash path as seg_open would, without changing or locking anything. FS_OK: it holds a cache, is empty, is
+   missing in a folder where it could be made, or, with takes_extstore, may be emptied by seg_empty_extstore. FS_EFOREIGN, FS_EINVAL (neither a regular file nor a block device), FS_ESYS
    (errno), FS_ENOMEM. Any thread; reads the file's start. */
-FS_MUST_CHECK int seg_check_path(const char *path);
+FS_MUST_CHECK int seg_check_path(const char *path, bool takes_extstore);
 /*
  * A file is made by writing zeros, in order of offset. A segment is written once all of its bytes have been, so that the
  * flash comes into use bit by bit; the cleaner does it beside its other work. A file that was cut in between, by a stop

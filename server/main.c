@@ -62,6 +62,7 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->flash_path = conf->flash_path;
 	out->flash_bytes = conf->flash_size_bytes;
 	out->flash_min_free = conf->flash_min_free_bytes;
+	out->takes_extstore = conf->flash_by_ext_path;
 	out->segment_bytes = conf->segment_size_bytes;
 	out->flash_object_bytes = (uint32_t)conf->flash_object_size_bytes;
 	out->filter_bits = conf->filter_bits;

@@ -36,9 +36,10 @@ static int open_on_memory(struct store **out, const struct store_config *config,
 	return store_open(out, &copy, reason);
 }
 
-static int check_path(const char *path, char reason[256])
+static int check_path(const struct store_config *config, char reason[256])
 {
-	int code = seg_check_path(path);
+	const char *path = config->flash_path;
+	int code = seg_check_path(path, config->takes_extstore);
 
 	if (code != FS_OK)
 		snprintf(reason, 256, "flash-path %.120s: %s", path,
@@ -92,7 +93,7 @@ int store_check(const struct store_config *config, char reason[256])
 	int code = FS_OK;
 
 	if (config->flash_path) {
-		code = check_path(config->flash_path, reason);
+		code = check_path(config, reason);
 		if (code == FS_OK)
 			code = sizing_make(config, &sizing, reason);
 		if (code == FS_OK)

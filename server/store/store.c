@@ -390,14 +390,29 @@ static void open_take_shape(const struct store *store, struct sizing *sizing)
 			 sizing->index_segments);
 }
 
+/* Before its size is asked for. */
+static int open_take_extstore(const struct store *store, char reason[256])
+{
+	const struct store_config *config = &store->config;
+	int result;
+
+	if (!config->takes_extstore || config->flash_device || config->look_only)
+		return FS_OK;
+	result = seg_empty_extstore(config->flash_path);
+	if (result != FS_OK)
+		snprintf(reason, 256, "flash-path %.150s: %s", config->flash_path,
+			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
+	return result;
+}
+
 static int open_flash(struct store *store, char reason[256])
 {
 	struct sizing sizing = { 0 };
 	struct fidx_config index;
-	int result = sizing_make(&store->config, &sizing, reason);
+	int result = open_take_extstore(store, reason);
 
-	if (result != FS_OK || (result = bins_judge_options(store, reason)) != FS_OK ||
-	    !open_has_flash_room(store, &sizing))
+	if (result != FS_OK || (result = sizing_make(&store->config, &sizing, reason)) != FS_OK ||
+	    (result = bins_judge_options(store, reason)) != FS_OK || !open_has_flash_room(store, &sizing))
 		return result;
 	open_take_shape(store, &sizing);
 	index = open_index_config(store, &sizing);

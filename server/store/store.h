@@ -90,6 +90,7 @@ struct store_config {
 	/* A file that isn't there yet is made only where at least so many bytes are free. Else, or when its file
 	   system is full, the store runs without flash. 0: the file is made, or store_open fails. */
 	uint64_t flash_min_free;
+	bool takes_extstore; /* a file that memcached's extstore has left is emptied and used; else store_open refuses it */
 	const struct seg_owner *flash_owner; /* gets a file that is made; NULL: the process keeps it */
 	uint64_t segment_bytes; /* 0: follows from -m and the flash (state/sizing.c) */
 	enum store_index index;

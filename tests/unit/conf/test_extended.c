@@ -235,6 +235,11 @@ static void the_last_of_ext_path_and_flash_path_counts(void **state)
 	(void)state;
 	load(&loaded, "-o ext_path=/a:1g --flash-path /b", NULL);
 	assert_string_equal(loaded.conf.flash_path, "/b");
+	assert_false(loaded.conf.flash_by_ext_path);
+	unload(&loaded);
+	load(&loaded, "--flash-path /b -o ext_path=/a:1g", NULL);
+	assert_string_equal(loaded.conf.flash_path, "/a");
+	assert_true(loaded.conf.flash_by_ext_path);
 	unload(&loaded);
 }
 

@@ -47,14 +47,14 @@ static void a_wrong_path_is_told(void **state)
 	char below[sizeof(path) + 8];
 
 	(void)state;
-	assert_int_equal(seg_check_path("/nonexistent/flash"), FS_ESYS);
+	assert_int_equal(seg_check_path("/nonexistent/flash", false), FS_ESYS);
 	assert_int_equal(errno, ENOENT);
-	assert_int_equal(seg_check_path(directory), FS_EINVAL);
-	assert_int_equal(seg_check_path("/dev/null"), FS_EINVAL);
+	assert_int_equal(seg_check_path(directory, false), FS_EINVAL);
+	assert_int_equal(seg_check_path("/dev/null", false), FS_EINVAL);
 	put_bytes("not a cache", 11);
-	assert_int_equal(seg_check_path(path), FS_EFOREIGN);
+	assert_int_equal(seg_check_path(path, false), FS_EFOREIGN);
 	snprintf(below, sizeof(below), "%s/below", path);
-	assert_int_equal(seg_check_path(below), FS_ESYS);
+	assert_int_equal(seg_check_path(below, false), FS_ESYS);
 	assert_int_equal(errno, ENOTDIR);
 }
 
@@ -64,7 +64,7 @@ static void a_path_to_be_made_is_not_made(void **state)
 
 	(void)state;
 	unlink(path);
-	assert_int_equal(seg_check_path(path), FS_OK);
+	assert_int_equal(seg_check_path(path, false), FS_OK);
 	assert_int_equal(stat(path, &st), -1);
 }
 
@@ -75,11 +75,11 @@ static void an_empty_file_is_good_and_stays_empty(void **state)
 
 	(void)state;
 	put_bytes(zeros, 0);
-	assert_int_equal(seg_check_path(path), FS_OK);
+	assert_int_equal(seg_check_path(path, false), FS_OK);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_size, 0);
 	put_bytes(zeros, sizeof(zeros));
-	assert_int_equal(seg_check_path(path), FS_OK);
+	assert_int_equal(seg_check_path(path, false), FS_OK);
 }
 
 int main(void)

@@ -63,7 +63,7 @@ static void what_a_start_refuses_is_refused(void **state)
 
 static void a_foreign_file_is_told(void **state)
 {
-	const struct store_config config = good_config();
+	struct store_config config = good_config();
 	FILE *file = fopen(path, "w");
 
 	(void)state;
@@ -72,7 +72,8 @@ static void a_foreign_file_is_told(void **state)
 	fclose(file);
 	assert_int_equal(store_check(&config, reason), FS_EFOREIGN);
 	assert_non_null(strstr(reason, "not a cache"));
-	unlink(path);
+	config.takes_extstore = true; /* which it isn't */
+	expect_refused(&config, FS_EFOREIGN);
 }
 
 static void nothing_is_made(void **state)
