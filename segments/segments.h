@@ -94,6 +94,12 @@ FS_MUST_CHECK int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
    a file of full size, or a path that seg_open will refuse with a reason. */
 uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes);
 
+/* Returns the size that a file of flash_bytes at path gets: flash_bytes, if so many could be had (seg_free_bytes), or if the
+   question doesn't arise. Else as many as leave a twentieth of the file system free, in whole sixteenths of
+   flash_bytes, so that a little more or less of room changes nothing; never fewer than the file has already. 0: not even a
+   sixteenth. Any thread; asks the file system. */
+uint64_t seg_fit_bytes(const char *path, uint64_t flash_bytes);
+
 /* Returns the bytes of region memory that the segment table takes. With crossings it has the pages' crossing maps too
    (seg_config): half a byte for each page of a segment of segment_bytes. */
 uint64_t seg_region_bytes(uint32_t segments, uint64_t segment_bytes, bool crossings);

@@ -59,6 +59,14 @@ static void add_troubles(struct line *line, const struct service_figures *figure
 		add_to_status_line(line, "%sno flash, objects are in DRAM only", before);
 		before = ", ";
 	}
+	if (store->flash && store->flash_asked_bytes > store->info.flash_bytes) {
+		char asked[UNITS_TEXT_BYTES], used[UNITS_TEXT_BYTES];
+
+		add_to_status_line(line, "%sthe flash has %s in place of %s, for lack of room", before,
+				   units_show_size(store->info.flash_bytes, used),
+				   units_show_size(store->flash_asked_bytes, asked));
+		before = ", ";
+	}
 	if (store->flash && store->segments.retired > 0 && !store->segments.offline) {
 		add_to_status_line(line, "%s%" PRIu32 " segments can't be written", before, store->segments.retired);
 		before = ", ";

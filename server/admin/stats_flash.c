@@ -133,6 +133,7 @@ static void segment_rows(const struct store_status *status, struct stats_out *ou
 	real_row(out, ROW_FLASH_segment_fill, segments->live > 0 ? segments->fill : NAN);
 	number_row(out, ROW_FLASH_segment_residence_ms, segments->residence_ms);
 	number_row(out, ROW_FLASH_flash_bytes, status->info.flash_bytes);
+	number_row(out, ROW_FLASH_flash_asked_bytes, status->flash_asked_bytes);
 	number_row(out, ROW_FLASH_flash_allocated_bytes, segments->allocated_bytes);
 	text_row(out, ROW_FLASH_flash_allocation, allocation_text(status));
 	number_row(out, ROW_FLASH_flash_direct_io, status->info.direct);

@@ -98,6 +98,8 @@ int store_check(const struct store_config *config, char reason[256])
 			code = sizing_make(config, &sizing, reason);
 		if (code == FS_OK)
 			code = check_room(config, sizing.flash_used, reason);
+		if (code == FS_OK)
+			sizing_tell_smaller(config->flash_path, &sizing);
 		if (code == FS_OK && config->region_dir)
 			code = check_region(config, reason);
 	}

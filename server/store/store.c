@@ -152,6 +152,7 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 	store->segment_bytes = sizing->segment_bytes;
 	store->slot_record_bytes = sizing->slot_record_bytes;
 	store->flash_capacity = (uint64_t)sizing->segments * info.segment_bytes;
+	store->flash_asked = sizing->flash_asked;
 	return FS_OK;
 }
 
@@ -414,6 +415,7 @@ static int open_flash(struct store *store, char reason[256])
 	if (result != FS_OK || (result = sizing_make(&store->config, &sizing, reason)) != FS_OK ||
 	    (result = bins_judge_options(store, reason)) != FS_OK || !open_has_flash_room(store, &sizing))
 		return result;
+	sizing_tell_smaller(store->flash_path, &sizing);
 	open_take_shape(store, &sizing);
 	index = open_index_config(store, &sizing);
 	bins_configure(store, &sizing);

@@ -513,6 +513,8 @@ struct store_status {
 	double fill_seconds; /* until no segment is empty at the rate of the last 5 minutes; NAN: unknown, or hold is another */
 	struct store_window window[STORE_WINDOWS];
 	bool flash;
+	uint64_t
+		flash_asked_bytes; /* more than info.flash_bytes where the file system has no room for a file of that size */
 	bool journal, journal_broken; /* there is one; it could not be written, and ended */
 	uint64_t journal_entries, journal_syncs, journal_waiting, journal_bytes, journal_files; /* as in counters.md */
 	uint32_t rebuild_segments, rebuilt_segments; /* of the rebuild after a crash of the host; 0: there was none */

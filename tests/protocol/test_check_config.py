@@ -109,7 +109,8 @@ def test_a_state_directory_that_can_not_be_written(open_folder):
 
 
 def test_a_flash_file_without_room(open_folder):
-    """Both tell how much it would take and how much is free, and the folder stays as it is. With --flash-min-free it is no fault."""
+    """Both tell how much it would take and how much is free, and the folder stays as it is. With --flash-min-free it is no fault,
+    and a part for which there is room is a warning."""
     folder = open_folder / "small"
     folder.mkdir()
     with SmallTmpfs(folder, "16m") as small:
@@ -118,17 +119,21 @@ def test_a_flash_file_without_room(open_folder):
 
         def started(*options):
             return subprocess.run([small.program, *(USER if IS_ROOT else []), "-l", "127.0.0.1", "-p", str(free_port()),
-                                   "--metrics-listen", "off", "--flash-path", f"{folder}/flash", "--flash-size", "64m", *options],
+                                   "--metrics-listen", "off", "--flash-path", f"{folder}/flash", *options],
                                   capture_output=True, text=True, timeout=PATIENCE, check=False)
 
-        text = f"flash-path {folder}/flash: it would take 64.00 MiB, and 16.00 MiB are free there: No space left on device"
+        text = f"flash-path {folder}/flash: it would take 1.00 GiB, and 16.00 MiB are free there: No space left on device"
         for options in ["--check-config"], []:
-            done = started(*options)
+            done = started("--flash-size", "1g", *options)
             assert done.returncode == 71 and done.stderr.splitlines()[-1].endswith(text), done.stderr
             assert not small.run("ls", str(folder)).stdout
-        done = started("--check-config", "--flash-min-free", "64m")
+        done = started("--flash-size", "1g", "--check-config", "--flash-min-free", "64m")
         assert done.returncode == 0
-        assert "64.00 MiB, and 16.00 MiB are free there: all objects would stay in memory" in done.stderr
+        assert "1.00 GiB, and 16.00 MiB are free there: all objects would stay in memory" in done.stderr
+        done = started("--flash-size", "64m", "--check-config")
+        assert (done.returncode, done.stderr) == (0, f"warning: flash: {folder}/flash has 12.00 MiB in place of 64.00 MiB, as its file "
+                                                     "system has no more room; a start with more room makes it longer\n")
+        assert not small.run("ls", str(folder)).stdout
 
 
 def test_a_flash_larger_than_the_memory_can_serve(open_folder):

@@ -295,6 +295,7 @@ static void switch_over(struct store *store)
 		(void)!attach_note_flash(store, path, NULL); /* the same */
 	snprintf(store->flash_path, sizeof(store->flash_path), "%s", path);
 	seg_get_status(store->segments, &segments);
+	atomic_store(&store->flash_asked, 0);
 	atomic_store(&store->flash_capacity, segments.total * store->segment_bytes);
 	log_event(LOG_LEVEL_NOTICE, "flash_moved", LOG_FIELDS(LOG_TEXT("PATH", path)),
 		  "flash: it is in %s now, %.2f GiB in %u segments: the next start needs --flash-path=%s and "

@@ -26,6 +26,9 @@ static void status_of_flash(struct store *store, struct store_status *out)
 	out->filter_false_positive = fidx_filter_false_positive(store->index);
 	seg_get_status(store->segments, &out->segments);
 	seg_get_info(store->segments, &out->info);
+	out->flash_asked_bytes = atomic_load(&store->flash_asked);
+	if (out->flash_asked_bytes < out->info.flash_bytes)
+		out->flash_asked_bytes = out->info.flash_bytes;
 	clf_get_status(store->classifier, &out->classifier);
 	out->tag_bits = store->tag_bits;
 	out->filter_bits = atomic_load(&store->filter_bits);

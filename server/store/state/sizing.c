@@ -6,6 +6,7 @@
 
 #include "server/store/state/sizing.h"
 
+#include "base/log.h"
 #include "conf/units.h"
 
 #define SEGMENTS_WANTED_MAX 16000u
@@ -196,10 +197,37 @@ static int sizing_of(const struct store_config *config, uint64_t given, struct s
 
 int sizing_make(const struct store_config *config, struct sizing *out, char reason[256])
 {
-	uint64_t given = 0;
+	uint64_t given = 0, fit;
+	struct sizing smaller = { 0 };
 	int result = sizing_flash_given(config, &given, reason);
 
-	return result == FS_OK ? sizing_of(config, given, out, reason) : result;
+	if (result == FS_OK)
+		result = sizing_of(config, given, out, reason);
+	if (result != FS_OK)
+		return result;
+	out->flash_asked = out->flash_used;
+	fit = config->flash_device ? out->flash_used : seg_fit_bytes(config->flash_path, out->flash_used);
+	if (fit == out->flash_used || sizing_of(config, fit, &smaller, reason) != FS_OK) {
+		reason[0] = '\0';
+		return FS_OK;
+	}
+	smaller.flash_given = given;
+	smaller.flash_asked = out->flash_asked;
+	smaller.memory_for_all = out->memory_for_all;
+	*out = smaller;
+	return FS_OK;
+}
+
+void sizing_tell_smaller(const char *flash_path, const struct sizing *sizing)
+{
+	char asked[UNITS_TEXT_BYTES], used[UNITS_TEXT_BYTES];
+
+	if (sizing->flash_used < sizing->flash_asked)
+		log_warn(
+			"flash: %s has %s in place of %s, as its file system has no more room; a start with more room makes it "
+			"longer",
+			flash_path, units_show_size(sizing->flash_used, used),
+			units_show_size(sizing->flash_asked, asked));
 }
 
 bool sizing_take_shape(const struct store_config *config, const struct seg_shape *shape, struct sizing *out)
@@ -213,6 +241,7 @@ bool sizing_take_shape(const struct store_config *config, const struct seg_shape
 	    larger.segment_bytes != shape->segment_bytes || larger.segments != shape->index_segments)
 		return false;
 	larger.flash_given = out->flash_given;
+	larger.flash_asked = out->flash_asked;
 	larger.flash_used = out->flash_used;
 	larger.memory_for_all = out->memory_for_all;
 	larger.segments = segments;

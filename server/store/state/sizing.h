@@ -13,6 +13,7 @@
 struct sizing {
 	uint64_t flash_given; /* bytes of the file or device */
 	uint64_t flash_used; /* bytes of these that segments of at most a quarter of -m can serve */
+	uint64_t flash_asked; /* flash_used, or what it would be if the file system had room for all of it */
 	uint64_t segment_bytes, slot_record_bytes;
 	uint64_t buckets, buckets_most; /* of the index's first table; of the largest that it may ever need */
 	uint64_t memory_for_all; /* the -m whose half is an index for all of the flash, by --flash-object-size */
@@ -25,13 +26,16 @@ struct sizing {
 	bool crossings; /* do the segments' crossing maps pay? */
 };
 
-/* Looks at the file or device (stat, no other I/O) and fills out. FS_OK; FS_ERANGE with an option and its accepted
+/* Looks at the file or device and its file system (stat, no other I/O) and fills out. A file that has no room gets the size that
+   seg_fit_bytes gives, or, where not even that is possible, the size that was asked for. FS_OK; FS_ERANGE with an option and its accepted
    range in reason; a code of seg_flash_bytes. Any thread. */
 FS_MUST_CHECK int sizing_make(const struct store_config *config, struct sizing *out, char reason[256]);
 /* Takes over the sizes that the index of the last run had, when its flash had index_flash_bytes; out is as sizing_make has
    filled it. True: they fit this shape, and out has them; else it stays. Any thread. */
 FS_MUST_CHECK bool sizing_take_shape(const struct store_config *config, const struct seg_shape *shape,
 				     struct sizing *out);
+/* Logs a warning if the flash is smaller than asked, with both sizes. Any thread. */
+void sizing_tell_smaller(const char *flash_path, const struct sizing *sizing);
 /* Writes into reason that a flash file of so many bytes has no room, with the bytes that are free there and errno's text. errno
    stays. Any thread; asks the file system. */
 void sizing_no_room(const char *flash_path, uint64_t bytes, char reason[256]);

@@ -177,6 +177,8 @@ struct store {
 	_Atomic unsigned filter_bits; /* for each key in the next segment's filter; the cleaner writes it */
 	uint64_t segment_bytes;
 	uint64_t slot_record_bytes; /* the longest record that gets a slot; a longer one gets an extent */
+	_Atomic uint64_t
+		flash_asked; /* sizing.h; 0 after a move, which gives what it is asked for; written as the next one */
 	_Atomic uint64_t flash_capacity; /* segments that may be written; the cleaner, which may move the flash */
 	uint64_t fixed_bytes; /* stripes, segment table, classifier, staging: the constant part of -m beside items */
 	_Atomic uint64_t index_bytes; /* tables, extents and filters, which come and go; the cleaner writes it */

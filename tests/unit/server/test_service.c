@@ -103,6 +103,17 @@ static void a_file_that_is_being_made_is_said(void **state)
 				     "1.00 GiB of 3.00 GiB of the flash file are made");
 }
 
+static void a_flash_smaller_than_asked_is_said(void **state)
+{
+	(void)state;
+	store.segments.allocated_bytes = store.info.flash_bytes = 3ull << 30;
+	store.flash_asked_bytes = 4ull << 30;
+	assert_string_equal(shown(), "Degraded: the flash has 3.00 GiB in place of 4.00 GiB, for lack of room; "
+				     "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
+	store.flash_asked_bytes = store.info.flash_bytes;
+	assert_string_equal(shown(), "1234 objects, 1000 in DRAM and 234 on flash; flash 12 % full");
+}
+
 static void a_rebuild_is_said_until_it_is_over(void **state)
 {
 	(void)state;
@@ -214,6 +225,7 @@ int main(void)
 		cmocka_unit_test_setup(a_move_shows_how_far_it_is, begin),
 		cmocka_unit_test_setup(a_fill_shows_how_long_it_takes, begin),
 		cmocka_unit_test_setup(a_flash_that_is_wanted_and_missing_is_said_first, begin),
+		cmocka_unit_test_setup(a_flash_smaller_than_asked_is_said, begin),
 		cmocka_unit_test_setup(a_rebuild_is_said_until_it_is_over, begin),
 		cmocka_unit_test_setup(a_broken_journal_is_said, begin),
 		cmocka_unit_test_setup(an_offline_flash_is_said_with_its_reason, begin),

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sizes follow from -m and the flash. */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "tests/unit/server/store/harness.h"
 
 static void assert_refused(struct harness *h, int code, const char *option, const char *range)
@@ -70,6 +73,34 @@ static void what_is_no_flash_is_refused_with_its_path_and_the_reason(void **stat
 	config.flash_path = "/nowhere/at/all/flash";
 	assert_int_equal(sizing_make(&config, &sizing, reason), FS_ERANGE);
 	assert_non_null(strstr(reason, "/nowhere/at/all/flash: is missing or empty: --flash-size"));
+}
+
+/* What memory of 64 GiB can serve has no room on any disk; what the file has already, it keeps. */
+static void a_file_without_room_is_sized_by_what_it_has(void **state)
+{
+	struct harness *h = *state;
+	struct sizing sizing = { 0 };
+	int fd = open(h->path, O_RDWR | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	h->config.memory_bytes = MIB(64 << 10);
+	h->config.segment_bytes = 0;
+	h->config.flash_bytes = 1ull << 50;
+	assert_int_equal(sizing_make(&h->config, &sizing, h->reason), FS_OK);
+	assert_true(sizing.flash_used == sizing.flash_asked); /* nothing fits: the start will say so */
+	if (posix_fallocate(fd, 0, MIB(32)) != 0 || fsync(fd) != 0) {
+		close(fd);
+		skip();
+	}
+	close(fd);
+	assert_int_equal(sizing_make(&h->config, &sizing, h->reason), FS_OK);
+	assert_string_equal(h->reason, "");
+	assert_true(sizing.flash_used == MIB(32) && sizing.flash_asked > MIB(1 << 20));
+	assert_true(sizing.segments >= 2 && sizing.segments * sizing.segment_bytes <= MIB(32));
+	assert_int_equal(truncate(h->path, SEG_PAGE), 0); /* less than two segments: as if it had nothing */
+	assert_int_equal(sizing_make(&h->config, &sizing, h->reason), FS_OK);
+	assert_string_equal(h->reason, "");
+	assert_true(sizing.flash_used == sizing.flash_asked && sizing.flash_used > MIB(1 << 20));
 }
 
 static void one_segment_less_than_two_is_refused_and_two_are_taken(void **state)
@@ -249,6 +280,7 @@ int main(void)
 		TEST(a_segment_size_out_of_range_is_refused_with_the_range),
 		TEST(a_flash_of_less_than_two_segments_is_refused),
 		TEST(what_is_no_flash_is_refused_with_its_path_and_the_reason),
+		TEST(a_file_without_room_is_sized_by_what_it_has),
 		TEST(one_segment_less_than_two_is_refused_and_two_are_taken),
 		TEST(a_segment_of_a_quarter_of_memory_is_taken_and_a_page_more_is_not),
 		TEST(the_longest_record_with_a_slot_is_a_64th_of_the_segment_and_64_kib_at_most),
