@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "segments/device_internal.h"
+#include "segments/path.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define PAGES_BEGIN_AT (1u << 20) /* each page begins at a multiple of this */

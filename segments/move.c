@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/metrics/counters.h"
+#include "segments/path.h"
 #include "segments/segments_internal.h"
 
 #define PIECE_BYTES (1u << 20)

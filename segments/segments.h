@@ -84,22 +84,6 @@ struct seg_config {
 /* Returns the number of segments on a flash of this size, the superblock's area taken off: 0 .. SEG_MAX_SEGMENTS. Any
    thread. */
 uint32_t seg_count_for(uint64_t flash_bytes, uint64_t segment_bytes);
-/* Returns the size of the flash at path in bytes: of the block device (flash_bytes when that is less and not 0), or
-   flash_bytes for a file. With flash_bytes 0, the size of a present file; 0 when there is none. A negative code on
-   error: FS_ESYS; FS_EINVAL when path is neither file nor block device. */
-FS_MUST_CHECK int64_t seg_flash_bytes(const char *path, uint64_t flash_bytes);
-
-/* Returns how many bytes a file of this size at path could have: the file system's free bytes, and those that an
-   interrupted start has reserved for the file already. UINT64_MAX where the question doesn't arise: for a block device,
-   a file of full size, or a path that seg_open will refuse with a reason. */
-uint64_t seg_free_bytes(const char *path, uint64_t flash_bytes);
-
-/* Returns the size that a file of flash_bytes at path gets: flash_bytes, if so many could be had (seg_free_bytes), or if the
-   question doesn't arise. Else as many as leave a twentieth of the file system free, in whole sixteenths of
-   flash_bytes, so that a little more or less of room changes nothing; never fewer than the file has already. 0: not even a
-   sixteenth. Any thread; asks the file system. */
-uint64_t seg_fit_bytes(const char *path, uint64_t flash_bytes);
-
 /* Returns the bytes of region memory that the segment table takes. With crossings it has the pages' crossing maps too
    (seg_config): half a byte for each page of a segment of segment_bytes. */
 uint64_t seg_region_bytes(uint32_t segments, uint64_t segment_bytes, bool crossings);
@@ -137,15 +121,6 @@ FS_MUST_CHECK int seg_take_over(struct segments *seg, bool keeps, uint64_t regio
 /* Closes device and handle; NULL does nothing. No reader exists and no other thread uses seg any more. */
 void seg_close(struct segments *seg);
 
-/* Empties the file at path if memcached's extstore has left it, as memcached does at its start; says so in the log. FS_OK: that is
-   done, or it isn't such a file, and stays. FS_EBUSY: memcached has it. FS_ESYS (errno). Before seg_look; reads the file's first
-   item. */
-FS_MUST_CHECK int seg_empty_extstore(const char *path);
-
-/* Looks at a flash path as seg_open would, without changing or locking anything. FS_OK: it holds a cache, is empty, is
-   missing in a folder where it could be made, or, with takes_extstore, may be emptied by seg_empty_extstore. FS_EFOREIGN, FS_EINVAL (neither a regular file nor a block device), FS_ESYS
-   (errno), FS_ENOMEM. Any thread; reads the file's start. */
-FS_MUST_CHECK int seg_check_path(const char *path, bool takes_extstore);
 /*
  * A file is made by writing zeros, in order of offset. A segment is written once all of its bytes have been, so that the
  * flash comes into use bit by bit; the cleaner does it beside its other work. A file that was cut in between, by a stop

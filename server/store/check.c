@@ -38,14 +38,10 @@ static int open_on_memory(struct store **out, const struct store_config *config,
 
 static int check_path(const struct store_config *config, char reason[256])
 {
-	const char *path = config->flash_path;
-	int code = seg_check_path(path, config->takes_extstore);
+	int code = seg_check_path(config->flash_path, config->takes_extstore);
 
 	if (code != FS_OK)
-		snprintf(reason, 256, "flash-path %.120s: %s", path,
-			 code == FS_ESYS     ? strerror(errno)
-			 : code == FS_EINVAL ? "is neither a regular file nor a block device"
-					     : fs_strerror(code));
+		sizing_path_refused(config->flash_path, code, reason);
 	return code;
 }
 

@@ -391,26 +391,11 @@ static void open_take_shape(const struct store *store, struct sizing *sizing)
 			 sizing->index_segments);
 }
 
-/* Before its size is asked for. */
-static int open_take_extstore(const struct store *store, char reason[256])
-{
-	const struct store_config *config = &store->config;
-	int result;
-
-	if (!config->takes_extstore || config->flash_device || config->look_only)
-		return FS_OK;
-	result = seg_empty_extstore(config->flash_path);
-	if (result != FS_OK)
-		snprintf(reason, 256, "flash-path %.150s: %s", config->flash_path,
-			 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
-	return result;
-}
-
 static int open_flash(struct store *store, char reason[256])
 {
 	struct sizing sizing = { 0 };
 	struct fidx_config index;
-	int result = open_take_extstore(store, reason);
+	int result = sizing_take_extstore(&store->config, reason);
 
 	if (result != FS_OK || (result = sizing_make(&store->config, &sizing, reason)) != FS_OK ||
 	    (result = bins_judge_options(store, reason)) != FS_OK || !open_has_flash_room(store, &sizing))
@@ -419,8 +404,7 @@ static int open_flash(struct store *store, char reason[256])
 	open_take_shape(store, &sizing);
 	index = open_index_config(store, &sizing);
 	bins_configure(store, &sizing);
-	result = open_region(store, &sizing, &index, reason);
-	if (result != FS_OK)
+	if ((result = open_region(store, &sizing, &index, reason)) != FS_OK)
 		return result;
 	if ((result = open_segments(store, &sizing)) != FS_OK) {
 		if (!store->segments && result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT) &&
@@ -429,8 +413,7 @@ static int open_flash(struct store *store, char reason[256])
 		if (result == FS_ESYS && (errno == ENOSPC || errno == EDQUOT))
 			sizing_no_room(store->flash_path, sizing.flash_used, reason);
 		else
-			snprintf(reason, 256, "flash-path %.150s: %s", store->flash_path,
-				 result == FS_ESYS ? strerror(errno) : fs_strerror(result));
+			sizing_path_refused(store->flash_path, result, reason);
 		return result;
 	}
 	index.seed = store->frugal_config.seed = store->hash_seed;

@@ -488,6 +488,22 @@ mutant("cut-file-is-back", "A flash file that was cut short is online again, as 
        "asan segments/test_device_look",
        ("segments/health.c", "\tif (look_after(seg, why) != DEV_WHOLE)\n\t\treturn false;\n", "\t(void)look_after(seg, why);\n"))
 
+mutant("extstore-by-layout", "What is laid out like an item of memcached's extstore is taken for one, whatever its check.",
+       "asan segments/test_extstore",
+       ("segments/extstore.c", "\treturn crc == check;\n", "\treturn crc == check || check != 0;\n"))
+
+mutant("extstore-in-use", "The file of a memcached that runs is emptied.",
+       "asan segments/test_extstore",
+       ("segments/extstore.c", "\t\tresult = file_lock(fd);\n", ""))
+
+mutant("room-to-the-byte", "A flash that has no room gets what there is to the byte, so that each start has another size.",
+       "asan segments/test_check",
+       ("segments/check.c", "\t\tfit = (most - others) / step * step;\n", "\t\tfit = most - others;\n"))
+
+mutant("own-blocks-are-others", "On a full disk a flash that is there becomes smaller, and starts cold.",
+       "asan segments/test_check",
+       ("segments/check.c", "\treturn fit > kept ? fit : kept;\n", "\treturn fit;\n"))
+
 mutant("older-copy-is-ours", "An older copy of the flash file in its place is taken for the flash of this start.",
        "asan segments/test_device_look",
        ("segments/health.c", "memcmp(found->uuid, seg->super.uuid, sizeof(found->uuid)) == 0 &&\n\t       "
@@ -1403,7 +1419,7 @@ mutant("alive-when-ready", "A daemon that starts or stops isn't alive.",
 
 mutant("check-passes-foreign-file", "A check of options takes any path for the flash.",
        "asan server/store/test_check",
-       ("server/store/check.c", "code = check_path(config->flash_path, reason);", "code = FS_OK;"))
+       ("server/store/check.c", "code = check_path(config, reason);", "code = FS_OK;"))
 
 mutant("check-passes-region", "A check of options doesn't look at --region-dir.",
        "asan server/store/test_check",

@@ -39,7 +39,7 @@ LISTS = {
     "Grafana's jsonnet library": (["-m 1024", "-I 1m", "-c 1024", "-v"], {}),
     "Grafana's jsonnet library, Mimir's chunks": (["-m 6144", "-I 1m", "-c 16384", "-v", "--extended=track_sizes"], {}),
     "Grafana's jsonnet library, Mimir's frontend": (["-m 1024", "-I 5m", "-c 1024", "-v"], {}),
-    # bitnami/memcached 5 to 7 of bitnami/charts, which run run.sh of bitnami/containers (memcached 1.6.6 to 1.6.45)
+    # bitnami/memcached 5 to 7 of bitnami/charts, and what its image, of bitnami/containers, makes of them (memcached 1.6.6 to 1.6.45)
     "Bitnami's chart": ([], {"MEMCACHED_PORT_NUMBER": "11211"}),
     "Bitnami's chart, a state on a volume": (["/run.sh", "--memory-file=/cache-state/memory_file"], {"MEMCACHED_PORT_NUMBER": "11211"}),
     "Bitnami's chart 5, a state on a volume": (["/run.sh", "-e/cache-state/memory_file"], {}),
@@ -50,7 +50,7 @@ LISTS = {
     # gitea/helm-chart 2 to 8, whose cache is bitnami/memcached 4.2.20 to 6
     "Gitea's chart": (["/run.sh"], {}),
     "Gitea's chart, with what its values suggest": (["/run.sh", "-m 128", "-I 2m", "-vv"], {}),
-    # docker-library/memcached, Dockerfile and docker-entrypoint.sh, and its page (memcached 1.6.45)
+    # docker-library/memcached: the image's own command, those of its page, and those of memcached's page on Loki (memcached 1.6.45)
     "memcached's image": (["memcached"], {}),
     "memcached's image, by its page": (["memcached", "-m", "64"], {}),
     "memcached's image, options alone": (["-m", "64", "-c", "2048", "-I", "2m", "-vv"], {}),

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "segments/path.h"
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/cleaner/saved_items.h"
 #include "server/store/state/losses.h"

@@ -122,16 +122,21 @@ static void sizing_index(const struct store_config *config, struct sizing *out)
 	out->partitions = frugal ? sizing_partitions(config, out) : 0;
 }
 
+void sizing_path_refused(const char *flash_path, int code, char reason[256])
+{
+	snprintf(reason, 256, "flash-path %.150s: %s", flash_path,
+		 code == FS_ESYS     ? strerror(errno)
+		 : code == FS_EINVAL ? "is neither a regular file nor a block device"
+				     : fs_strerror(code));
+}
+
 static int sizing_flash_given(const struct store_config *config, uint64_t *bytes, char reason[256])
 {
 	int64_t given = config->flash_device ? (int64_t)config->flash_bytes
 					     : seg_flash_bytes(config->flash_path, config->flash_bytes);
 
 	if (given < 0) {
-		snprintf(reason, 256, "flash-path %.150s: %s", config->flash_path,
-			 given == FS_ESYS     ? strerror(errno)
-			 : given == FS_EINVAL ? "is neither a regular file nor a block device"
-					      : fs_strerror((int)given));
+		sizing_path_refused(config->flash_path, (int)given, reason);
 		return (int)given;
 	}
 	if (given == 0) {
@@ -193,6 +198,18 @@ static int sizing_of(const struct store_config *config, uint64_t given, struct s
 	out->index_segments = out->segments;
 	out->index_flash_bytes = out->flash_used;
 	return FS_OK;
+}
+
+int sizing_take_extstore(const struct store_config *config, char reason[256])
+{
+	int result;
+
+	if (!config->takes_extstore || config->flash_device || config->look_only)
+		return FS_OK;
+	result = seg_empty_extstore(config->flash_path);
+	if (result != FS_OK)
+		sizing_path_refused(config->flash_path, result, reason);
+	return result;
 }
 
 int sizing_make(const struct store_config *config, struct sizing *out, char reason[256])

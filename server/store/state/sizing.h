@@ -5,6 +5,7 @@
 #define FS_STORE_SIZING_H
 
 #include "segments/move.h"
+#include "segments/path.h"
 #include "server/store/store.h"
 
 #define INDEX_LOAD 0.95 /* share of used slots that a table of the index is sized for */
@@ -26,6 +27,9 @@ struct sizing {
 	bool crossings; /* do the segments' crossing maps pay? */
 };
 
+/* Empties a file that memcached's extstore has left, where the configuration takes it over and more than a look is wanted. Before sizing_make.
+   FS_OK, or a code of seg_empty_extstore with the reason. */
+FS_MUST_CHECK int sizing_take_extstore(const struct store_config *config, char reason[256]);
 /* Looks at the file or device and its file system (stat, no other I/O) and fills out. A file that has no room gets the size that
    seg_fit_bytes gives, or, where not even that is possible, the size that was asked for. FS_OK; FS_ERANGE with an option and its accepted
    range in reason; a code of seg_flash_bytes. Any thread. */
@@ -36,6 +40,9 @@ FS_MUST_CHECK bool sizing_take_shape(const struct store_config *config, const st
 				     struct sizing *out);
 /* Logs a warning if the flash is smaller than asked, with both sizes. Any thread. */
 void sizing_tell_smaller(const char *flash_path, const struct sizing *sizing);
+/* Writes into reason why a flash path isn't used: the text of the code, which a call of segments/path.h or seg_look has returned; of errno with
+   FS_ESYS. Any thread. */
+void sizing_path_refused(const char *flash_path, int code, char reason[256]);
 /* Writes into reason that a flash file of so many bytes has no room, with the bytes that are free there and errno's text. errno
    stays. Any thread; asks the file system. */
 void sizing_no_room(const char *flash_path, uint64_t bytes, char reason[256]);

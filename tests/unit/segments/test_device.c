@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "segments/path.h"
 #include "tests/unit/segments/fixture.h"
 
 #define SEGMENT (64u << 10)
@@ -265,51 +265,6 @@ static void without_room_nothing_is_left_behind(void **state)
 	unlink(path);
 }
 
-/* No disk has room for a sixteenth of this. */
-#define ENDLESS (1ull << 60)
-
-static void without_room_for_more_a_file_keeps_what_it_has(void **state)
-{
-	int fd;
-
-	(void)state;
-	unlink(path);
-	assert_true(seg_fit_bytes(path, ENDLESS) == 0);
-	assert_true(seg_fit_bytes("/nowhere/at/all", ENDLESS) == ENDLESS); /* seg_open tells why it can't be */
-	fd = open(path, O_RDWR | O_CREAT, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, 5 * SEG_PAGE + 7), 0); /* a hole */
-	assert_true(seg_fit_bytes(path, ENDLESS) == 0);
-	assert_true(seg_fit_bytes(path, 5 * SEG_PAGE) == 5 * SEG_PAGE);
-	close(fd);
-	put_file(5 * SEG_PAGE + 7, 1);
-	fd = open(path, O_RDWR);
-	assert_int_equal(fsync(fd), 0); /* blocks are counted when they are allocated */
-	close(fd);
-	assert_true(seg_fit_bytes(path, ENDLESS) == 5 * SEG_PAGE);
-	unlink(path);
-}
-
-static void a_part_that_has_room_is_whole_sixteenths_and_leaves_a_twentieth(void **state)
-{
-	uint64_t free_bytes, asked, fit, part;
-	struct statvfs files;
-
-	(void)state;
-	unlink(path);
-	assert_int_equal(statvfs(directory, &files), 0);
-	free_bytes = (uint64_t)files.f_bavail * files.f_frsize;
-	asked = 2 * free_bytes;
-	part = asked / 16 / SEG_PAGE * SEG_PAGE;
-	fit = seg_fit_bytes(path, asked);
-	if (free_bytes < (uint64_t)(files.f_blocks - files.f_bfree) * files.f_frsize / 3)
-		skip(); /* the twentieth, and what others write meanwhile, would be much of it */
-	assert_true(fit % part == 0 && fit > 0 && fit < free_bytes);
-	/* In steps, so that little changes nothing. */
-	assert_in_range(fit / part, 5, 7);
-	assert_true(seg_fit_bytes(path, free_bytes / 2) == free_bytes / 2);
-}
-
 static void a_flush_that_fails_ends_the_start(void **state)
 {
 	uint64_t first, end;
@@ -458,8 +413,6 @@ int main(void)
 		cmocka_unit_test(a_second_opener_is_refused),
 		cmocka_unit_test(a_look_takes_no_lock_and_makes_nothing),
 		cmocka_unit_test(without_room_nothing_is_left_behind),
-		cmocka_unit_test(without_room_for_more_a_file_keeps_what_it_has),
-		cmocka_unit_test(a_part_that_has_room_is_whole_sixteenths_and_leaves_a_twentieth),
 		cmocka_unit_test(a_flush_that_fails_ends_the_start),
 		cmocka_unit_test(a_file_is_allocated_in_full),
 		cmocka_unit_test(a_short_file_grows_and_a_long_one_stays),

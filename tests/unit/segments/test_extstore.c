@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "segments/path.h"
 #include "tests/unit/segments/fixture.h"
 
 #define PAGE_MIB 64

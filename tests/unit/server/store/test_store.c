@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "segments/path.h"
 #include "tests/unit/server/store/harness.h"
 
 #define MORE_THAN_THERE_IS (1ull << 60)
