@@ -33,6 +33,7 @@ static struct reply *binary_new_request(struct conn *conn, const struct binary_c
 	reply->request.item = NULL;
 	reply->request.cas = command->cas;
 	reply->request.expiry = 0;
+	reply->request.never_refused = false;
 	reply->request.has_options = false;
 	reply->noreply = command->flags & BINARY_QUIET;
 	reply->text_length = 0;

@@ -77,6 +77,7 @@ static enum text_step get_key(struct conn *conn, const struct foreseen *key)
 	if (!reply)
 		return TEXT_CLOSE;
 	reply->request.expiry = conn->session.expiry;
+	reply->request.never_refused = true; /* an error amid values would be taken for the end of all */
 	reply->request.fate = &conn->session.fate;
 	reply->show_cas = conn->session.show_cas;
 	text_execute(conn, reply);

@@ -319,6 +319,9 @@ struct store_request {
 	uint64_t cas; /* CAS: the id to compare; out: the new object's id when stored */
 	uint64_t delta; /* INCR, DECR */
 	uint32_t expiry; /* GAT, TOUCH: from store_expiry(); out, SET .. CAS: the object's */
+	/* GAT: the answer has no place for STORE_NO_MEMORY. Where the new expiry finds no memory the value is answered all the
+	   same; the object keeps the old expiry if that is no later, and else it goes. */
+	bool never_refused;
 	bool has_options; /* the store looks at options and fills found */
 	struct store_options options;
 	struct store_fate *fate; /* of the command with several keys; NULL: this key is all. For store_execute alone */

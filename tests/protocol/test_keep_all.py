@@ -76,6 +76,28 @@ def test_what_was_stored_is_there_when_all_is_full(start, open_folder, size):
         assert not missing(client, stored[1000:], size)
 
 
+@pytest.mark.slots("the frugal one goes with no -M")
+def test_gat_finds_what_is_there_when_all_is_full(start, open_folder):
+    """An object on flash takes memory to get a new expiry. Where there is none it is answered all the same, and never lives
+    longer than the client asked for."""
+    size = 2000
+    daemon = start("-M", "-m", "24", "-t", "2", "--flash-path", str(open_folder / "flash"), "--flash-size", str(FLASH_BYTES),
+                   "--segment-size", "512k", "--admission", "all", "--flash-read-timeout", "60s")
+    with daemon.client() as client:
+        stored = fill_all(client, size)[0][:200]
+        keys = [b"object:%d" % n for n in stored]
+        expected = [(key, value_of(n, size)) for key, n in zip(keys, stored)]
+        for command in (b"gat 0", b"gats 0", b"gat 3600"):  # they were stored without an end
+            client.send(command + b" " + b" ".join(keys) + b"\r\n")
+            assert [(key, data) for key, _, data, _ in client.values()] == expected
+        gone = 0
+        for key in keys:
+            answer = client.ask(b"mg %s t\r\n" % key).split()
+            gone += answer == [b"EN"]
+            assert answer == [b"EN"] or 0 < int(answer[1][1:]) <= 3600
+        assert gone > 0, "memory was full"
+
+
 def put_on_flash(daemon, count):
     """Keys of so many objects that have left DRAM for flash."""
     placer = Placer(daemon, "flash", [OLD])

@@ -103,6 +103,9 @@ void action_finish(struct action *action);
    reference. The request's cas becomes the id that clients see. False: the key had no object in DRAM, and there is no
    memory for a larger table; the key is absent then, or under -M as it was. */
 FS_MUST_CHECK bool action_put(struct action *action, const struct current *current, struct item *new, uint64_t cas);
+/* The key's object, which is present, goes from both tiers; the classifier is told. Its bytes are valid until
+   action_finish. */
+void action_remove(struct action *action, const struct current *current);
 /* Clears the key's slots and its extent. Returns how many; under -M at most one, the one that was read. */
 unsigned action_clear_slots(struct action *action);
 /* The key's item in DRAM is about to change, or to go: clears the slots of a clean copy, and sees to it that no record in a
@@ -126,6 +129,8 @@ void action_note_written(struct action *action, const struct clf_features *old, 
 
 /* ---- apply_read.c ---------------------------------------------------------------------------- */
 
+/* A hit with the value of a record, in the bytes as they were read: who has the read passes it on to the value. */
+void answer_with_record(struct store_request *request, const struct seg_record *record);
 /* Executes GET, with current->item or nothing. */
 void apply_get(struct action *action, const struct current *current);
 /* Executes TOUCH and GAT. */

@@ -80,6 +80,22 @@ bool action_put(struct action *action, const struct current *current, struct ite
 	return true;
 }
 
+void action_remove(struct action *action, const struct current *current)
+{
+	struct clf_features features;
+
+	if (!current->item) {
+		action_clear_slots(action);
+	} else {
+		action_disown(action, current->item);
+		stripe_unlink(action->store, action->stripe, action->request->hash, current->item);
+		action_garbage(action, current->item);
+	}
+	if (action->store->classifier)
+		clf_note_deleted(action->store->classifier, action->request->hash,
+				 current_features(action, current, &features), action->now_ms);
+}
+
 void action_note_made(struct action *action, const struct clf_features *old, struct item *item)
 {
 	if (action->store->classifier)

@@ -54,6 +54,16 @@ static inline __attribute__((always_inline)) void answer_with_value(struct actio
 	action->request->result = STORE_HIT;
 }
 
+void answer_with_record(struct store_request *request, const struct seg_record *record)
+{
+	request->value = (struct store_value){ .data = record->value,
+					       .length = record->value_length,
+					       .client_flags = record->client_flags,
+					       .cas = record->cas,
+					       .from_flash = true };
+	request->result = STORE_HIT;
+}
+
 /* The binary protocol answers a touch with flags and id. */
 static void answer_touched(struct store_request *request, const struct item *item)
 {
@@ -159,6 +169,28 @@ static struct item *item_touched(struct action *action, const struct current *cu
 	return action_put(action, current, copy, copy->cas) ? copy : NULL;
 }
 
+/* Is the expiry before the other one? 0 is never. */
+static bool expiry_is_sooner(uint32_t expiry, uint32_t than)
+{
+	return expiry != 0 && (than == 0 || expiry < than);
+}
+
+/* No memory for the new expiry. Whatever is answered, the object doesn't live longer than the client asked for. */
+static void apply_untouched(struct action *action, const struct current *current)
+{
+	struct store_request *request = action->request;
+
+	request->result = STORE_NO_MEMORY;
+	if (!request->never_refused || request->op != STORE_GAT)
+		return;
+	if (current->item)
+		answer_with_value(action, current->item);
+	else
+		answer_with_record(request, current->record);
+	if (request->result == STORE_HIT && expiry_is_sooner(request->expiry, current_expiry(current)))
+		action_remove(action, current);
+}
+
 void apply_touch(struct action *action, const struct current *current)
 {
 	struct item *item;
@@ -171,7 +203,7 @@ void apply_touch(struct action *action, const struct current *current)
 	}
 	item = item_touched(action, current, action->request->expiry);
 	if (!item) {
-		action->request->result = STORE_NO_MEMORY;
+		apply_untouched(action, current);
 		return;
 	}
 	action->request->result = STORE_TOUCHED;

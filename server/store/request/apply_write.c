@@ -187,19 +187,7 @@ static void delete_object(struct action *action, const struct current *current)
 		invalidate_object(action, current);
 		return;
 	}
-	if (!current->item) {
-		action_clear_slots(action);
-	} else {
-		action_disown(action, current->item);
-		stripe_unlink(action->store, action->stripe, request->hash, current->item);
-		action_garbage(action, current->item);
-	}
-	if (action->store->classifier) {
-		struct clf_features features;
-
-		clf_note_deleted(action->store->classifier, request->hash, current_features(action, current, &features),
-				 action->now_ms);
-	}
+	action_remove(action, current);
 	request->result = STORE_DELETED;
 }
 

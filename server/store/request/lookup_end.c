@@ -117,13 +117,8 @@ void lookup_hit(struct store_lookup *lookup, const struct seg_record *record, ui
 	bool quiet = request->has_options && (request->options.keep_clock || request->options.uncounted);
 	bool was_read = lookup_was_read_on_flash(lookup);
 
-	request->value = (struct store_value){ .data = record->value,
-					       .length = record->value_length,
-					       .client_flags = record->client_flags,
-					       .cas = record->cas,
-					       .from_flash = true,
-					       .read = reads_pass_on(lookup) };
-	request->result = STORE_HIT;
+	answer_with_record(request, record);
+	request->value.read = reads_pass_on(lookup);
 	if (request->has_options)
 		options_found(request,
 			      &(struct current){ .record = record, .packed_ms = packed_ms, .read_on_flash = was_read },
@@ -274,6 +269,8 @@ void lookup_decide(struct store_lookup *lookup, const struct seg_record *record,
 	action_apply(&action, &current);
 	lookup_thaw(lookup, stripe);
 	lock_release(&stripe->lock);
+	if (request->op == STORE_GAT && request->result == STORE_HIT && request->value.from_flash)
+		request->value.read = reads_pass_on(lookup);
 	lookup_count_reads(lookup, current.record != NULL);
 	count_result(&worker->context, request, current.record != NULL);
 	action_finish(&action);

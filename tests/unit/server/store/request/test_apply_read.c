@@ -399,6 +399,104 @@ static void without_memory_for_the_copy_a_get_is_refused_until_values_are_gone(v
 	mem_free(held);
 }
 
+/* ---- no memory for a new expiry -------------------------------------------------------------- */
+
+/* A GAT that can't be refused, with this life; 0 is for ever. */
+static struct reply gat_never_refused(struct harness *h, const char *key, int64_t exptime)
+{
+	struct flight f;
+
+	flight_prepare(h, 0, &f, STORE_GAT, key);
+	f.request.never_refused = true;
+	f.request.expiry = store_expiry(h->store, exptime);
+	flight_execute(h, &f);
+	return finish(h, &f);
+}
+
+static void assert_answered(struct reply reply)
+{
+	assert_int_equal(reply.result, STORE_HIT);
+	assert_string_equal(reply.value, "value");
+	assert_int_equal(reply.flags, 7);
+}
+
+static void set_living(struct harness *h, const char *key, int64_t exptime)
+{
+	run_full(h, .op = STORE_SET, .key = key, .value = "value", .length = 5, .flags = 7, .exptime = exptime);
+}
+
+/* Under -M, to the last byte. Returns how many were free. */
+static int64_t fill_memory(struct harness *h)
+{
+	char key[24];
+	unsigned stored = 0;
+
+	do
+		snprintf(key, sizeof(key), "other:%u", stored++);
+	while (set(h, key, "value").result == STORE_STORED);
+	context_settle(&h->worker[0]->context);
+	int64_t rest = store_free_bytes(h->store);
+	atomic_fetch_add(&h->store->item_bytes, rest);
+	return rest;
+}
+
+static void an_object_on_flash_is_answered_and_lives_no_longer_than_asked_for(void **state)
+{
+	struct harness *h = *state;
+
+	h->config.evict = false;
+	harness_open(h);
+	set_living(h, "key", 100);
+	move(h, "key");
+	set_living(h, "for ever", 0);
+	move(h, "for ever");
+	int64_t rest = fill_memory(h);
+	assert_int_equal(run_expiry(h, STORE_GAT, "key", 200).result, STORE_NO_MEMORY); /* of who can be told */
+	assert_answered(gat_never_refused(h, "key", 200));
+	assert_answered(gat_never_refused(h, "key", 100));
+	assert_answered(gat_never_refused(h, "key", 0));
+	assert_int_equal(where(h, "key"), FLASH);
+	assert_int_equal(ASK(h, "key", .uncounted = true).found.ttl_seconds, 100);
+	assert_answered(gat_never_refused(h, "for ever", 0));
+	assert_int_equal(where(h, "for ever"), FLASH);
+	assert_answered(gat_never_refused(h, "key", 99));
+	assert_int_equal(where(h, "key"), NOWHERE);
+	assert_missing(h, "key");
+	assert_answered(gat_never_refused(h, "for ever", 1000));
+	assert_missing(h, "for ever");
+	assert_int_equal(gat_never_refused(h, "key", 0).result, STORE_MISS);
+	atomic_fetch_sub(&h->store->item_bytes, rest); /* closing looks for what the items don't explain */
+}
+
+static void gat_on_its_way(struct harness *h)
+{
+	fault_arm(FAULT_memory_alloc, FAULT_ALWAYS, 0);
+	assert_answered(gat_never_refused(h, "key", 200));
+	assert_int_equal(where(h, "key"), PLANNED);
+	if (h->hook_argument)
+		assert_answered(gat_never_refused(h, "key", 50));
+	fault_disarm_all();
+}
+
+static void so_is_an_object_on_its_way_to_flash(void **state)
+{
+	struct harness *h = *state;
+	bool goes = false;
+
+	if (!HAVE_FAULTS)
+		skip();
+	for (unsigned i = 0; i < 2; i++, goes = true) {
+		harness_open(h);
+		set_living(h, "key", 100);
+		h->hook_argument = goes ? h : NULL;
+		while_planned(h, "key", PHASE_WRITTEN, gat_on_its_way);
+		assert_int_equal(where(h, "key"), goes ? NOWHERE : FLASH);
+		if (!goes)
+			assert_in_range(ASK(h, "key", .uncounted = true).found.ttl_seconds, 99, 100);
+		harness_close(h);
+	}
+}
+
 /* ---- CLOCK ------------------------------------------------------------------------------------ */
 
 static void expect_clocks(struct harness *h, enum fidx_clock_mode mode, const unsigned clocks[4])
@@ -437,6 +535,8 @@ int main(void)
 		TEST(values_under_way_take_a_copy_when_references_are_used_up),
 		TEST(the_copy_has_all_that_the_object_had),
 		TEST(without_memory_for_the_copy_a_get_is_refused_until_values_are_gone),
+		TEST(an_object_on_flash_is_answered_and_lives_no_longer_than_asked_for),
+		TEST(so_is_an_object_on_its_way_to_flash),
 		TEST(a_hit_in_dram_sets_both_bits_in_mode_lru_and_counts_up_to_3_in_mode_mfu),
 	};
 
