@@ -83,6 +83,9 @@ struct net_hooks {
  */
 FS_MUST_CHECK int net_serve(struct net *net, const struct net_hooks *hooks, char reason[256]);
 
+/* Returns what the daemon is bound to, as store/state/endpoints.h has it, to be freed with mem_free. After net_listen. Main thread. */
+char *net_endpoints(const struct net *net);
+
 /* Asks net_serve to stop, as a signal does. Returns at once. Any thread. */
 void net_stop(struct net *net);
 /* Returns true if each worker has come round within so many seconds. Only second() may call it, and only with beats. */
