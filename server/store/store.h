@@ -66,6 +66,12 @@ struct flash_read; /* bytes from flash; opaque outside server/store */
    (the paper's way). */
 enum store_reinsertion { STORE_REINSERT_READ, STORE_REINSERT_LIVE };
 
+/* A daemon that has served some clients of another one, as its options were other ones. */
+struct store_kin {
+	char *name;
+	bool covers; /* it has served all of them: they may have again what it has saved */
+};
+
 struct store_config {
 	const struct clk *clock; /* outlives the store */
 	uint64_t memory_bytes; /* -m: all cache memory; >= 1 MiB */
@@ -127,9 +133,13 @@ struct store_config {
 	/* For store_look alone: flash, region and state directory are only read, and nothing is locked. */
 	bool look_only;
 	const char *boot_id; /* of the machine, for tests; NULL: the kernel's */
-	/* Tells this daemon from others that share state_dir, as by its port: objects of DRAM are loaded again only
-	   by the same one. NULL: "". Outlives the store. */
+	/* Tells this daemon from others that share state_dir: objects of DRAM are loaded again only by the same one, or
+	   where its kin covers it. NULL: "". Outlives the store. */
 	const char *daemon;
+	/* Daemons that some of its clients have reached (daemon_lock.h): what they have saved is removed, as its values will
+	   change. Outlive the store. */
+	const struct store_kin *kin;
+	unsigned kin_count;
 	bool journal; /* --journal=sync, with state_dir and flash: after a crash of the host the flash is warm */
 	struct journal_medium *journal_medium; /* for tests: in place of state_dir's files; the store closes it */
 	int64_t (*wall_seconds)(void); /* for tests: the journal's wall clock; NULL: clk_wall_seconds */

@@ -20,6 +20,7 @@
 #define JOURNAL_SUFFIX ".journal"
 #define NOTE_PREFIX "instance-"
 #define IDS_SUFFIX ".ids"
+#define LOCK_SUFFIX ".lock"
 #define NOTE_SEED UINT64_C(0x666c617368206f66)
 
 void instance_state_path(const char *state_dir, const char *flash_path, char out[INSTANCE_PATH_BYTES])
@@ -40,10 +41,25 @@ void instance_ids_path(const char *state_dir, const char *name, char out[INSTANC
 	instance_path(state_dir, name, IDS_SUFFIX, out);
 }
 
-bool instance_is_ids(const char *file_name)
+void instance_lock_path(const char *state_dir, const char *name, char out[INSTANCE_PATH_BYTES])
+{
+	instance_path(state_dir, name, LOCK_SUFFIX, out);
+}
+
+static bool is_named(const char *file_name, const char *suffix)
 {
 	return strncmp(file_name, NOTE_PREFIX, sizeof(NOTE_PREFIX) - 1) == 0 &&
-	       strcmp(file_name + strcspn(file_name, "."), IDS_SUFFIX) == 0;
+	       strcmp(file_name + strcspn(file_name, "."), suffix) == 0;
+}
+
+bool instance_is_ids(const char *file_name)
+{
+	return is_named(file_name, IDS_SUFFIX);
+}
+
+bool instance_is_lock(const char *file_name)
+{
+	return is_named(file_name, LOCK_SUFFIX);
 }
 
 void instance_journal_path(const char *state_dir, const char *flash_path, char out[INSTANCE_PATH_BYTES])
@@ -177,17 +193,11 @@ bool instance_note_move(const char *state_dir, const char *region_dir, const cha
 	return instance_write(path, note);
 }
 
-void instance_note(const char *state_dir, const char *region_dir, const char *name, const char *flash_path)
+/* Removes what runs with other flashes have left that this note names; cuts the note up. */
+static void forget_noted(const char *state_dir, char last[INSTANCE_NOTE_BYTES], const char *flash_path)
 {
-	char path[INSTANCE_PATH_BYTES], last[INSTANCE_NOTE_BYTES], note[INSTANCE_NOTE_BYTES];
 	char *last_dir, *other;
 
-	instance_path(state_dir, name, "", path);
-	make_note(region_dir, flash_path, NULL, note);
-	if (!instance_read(path, last))
-		last[0] = '\0';
-	if (strcmp(last, note) == 0)
-		return;
 	last_dir = last + strcspn(last, "\n");
 	if (*last_dir)
 		*last_dir++ = '\0';
@@ -198,6 +208,35 @@ void instance_note(const char *state_dir, const char *region_dir, const char *na
 		forget(state_dir, last_dir, last);
 	if (other[0] && strcmp(other, flash_path) != 0)
 		forget(state_dir, last_dir, other);
+}
+
+void instance_forget(const char *state_dir, const char *name, const char *flash_path)
+{
+	char path[INSTANCE_PATH_BYTES], last[INSTANCE_NOTE_BYTES];
+	size_t length;
+
+	instance_path(state_dir, name, "", path);
+	if (!instance_read(path, last))
+		return;
+	length = strcspn(last, "\n");
+	if (length == 0 || (length == strlen(flash_path) && memcmp(last, flash_path, length) == 0))
+		return;
+	forget_noted(state_dir, last, flash_path);
+	if (!instance_write(path, "\n"))
+		log_warn("flash: %s can't be written: %s", path, strerror(errno));
+}
+
+void instance_note(const char *state_dir, const char *region_dir, const char *name, const char *flash_path)
+{
+	char path[INSTANCE_PATH_BYTES], last[INSTANCE_NOTE_BYTES], note[INSTANCE_NOTE_BYTES];
+
+	instance_path(state_dir, name, "", path);
+	make_note(region_dir, flash_path, NULL, note);
+	if (!instance_read(path, last))
+		last[0] = '\0';
+	if (strcmp(last, note) == 0)
+		return;
+	forget_noted(state_dir, last, flash_path);
 	if (!instance_write(path, note))
 		log_warn("flash: %s can't be written: %s", path, strerror(errno));
 }

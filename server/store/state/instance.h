@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which flash a daemon had last. A state directory may serve several daemons, each known by the port that clients
- * reach it at. What one of them has saved of a flash is right as long as no later run of the same daemon has served
+ * Which flash a daemon had last. A state directory may serve several daemons, each known by what it listens to
+ * (endpoints.h). What one of them has saved of a flash is right as long as no later run of the same daemon has served
  * without that flash: such a run changes values that the flash still has. So each run notes its flash in the state
  * directory, before it serves, and the next one removes what was saved of another.
  *
@@ -35,8 +35,11 @@ void instance_journal_path(const char *state_dir, const char *flash_path, char o
 void instance_remove_journal(const char *state_dir, const char *flash_path);
 /* Fills out with the path of the note of that daemon's ids (ids_note.h). */
 void instance_ids_path(const char *state_dir, const char *name, char out[INSTANCE_PATH_BYTES]);
-/* Is this the name of such a note, in its folder? */
+/* Fills out with the path of that daemon's lock (daemon_lock.h). */
+void instance_lock_path(const char *state_dir, const char *name, char out[INSTANCE_PATH_BYTES]);
+/* Is this the name of such a note, or lock, in its folder? */
 FS_MUST_CHECK bool instance_is_ids(const char *file_name);
+FS_MUST_CHECK bool instance_is_lock(const char *file_name);
 /* Reads a note. False: there is none, or it can't be read. */
 FS_MUST_CHECK bool instance_read(const char *path, char note[INSTANCE_NOTE_BYTES]);
 /* Writes a note durably, in place of the one before. A kill or a crash of the host in between leaves either. False, with
@@ -46,6 +49,9 @@ FS_MUST_CHECK bool instance_write(const char *path, const char *note);
    removed state, region and journal of other flashes that the last note names. region_dir: where the region lies; NULL: it is
    in no file. Logs what it removes and what fails. */
 void instance_note(const char *state_dir, const char *region_dir, const char *name, const char *flash_path);
+/* Where the daemon of this name, which doesn't run, has noted another flash than that at flash_path: removes the same of that
+   one, and notes that it serves without. */
+void instance_forget(const char *state_dir, const char *name, const char *flash_path);
 /* Notes that the daemon of this name serves with that flash, or with the other one (NULL: there is none): of two that a move
    leads from and to, the next run removes what it finds of the one that it doesn't serve with. Removes nothing itself. False,
    with errno: the note is as it was. Any one thread. */

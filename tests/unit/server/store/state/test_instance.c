@@ -112,6 +112,26 @@ static void another_daemon_s_stays(void **state)
 	assert_false(is_there("/a/two"));
 }
 
+/* Its note says so: its next run finds nothing, and there is nothing left to remove. */
+static void a_run_without_it_forgets_what_kin_have_noted(void **state)
+{
+	(void)state;
+	instance_note(folder, NULL, "one", "/a/one");
+	save("/a/one");
+	instance_forget(folder, "none", "");
+	instance_forget(folder, "one", "/a/one");
+	assert_true(is_there("/a/one"));
+	instance_forget(folder, "one", "");
+	assert_false(is_there("/a/one"));
+	save("/a/one");
+	instance_forget(folder, "one", "");
+	instance_note(folder, NULL, "one", "");
+	assert_true(is_there("/a/one"));
+	instance_note(folder, NULL, "one", "/a/one");
+	instance_forget(folder, "one", "/b/another");
+	assert_false(is_there("/a/one"));
+}
+
 static void a_run_without_it_removes_the_journal(void **state)
 {
 	char path[INSTANCE_PATH_BYTES], first[INSTANCE_PATH_BYTES + 8], second[INSTANCE_PATH_BYTES + 8];
@@ -195,6 +215,7 @@ int main(void)
 		TEST(a_run_without_it_removes_it),
 		TEST(a_run_with_another_removes_it),
 		TEST(another_daemon_s_stays),
+		TEST(a_run_without_it_forgets_what_kin_have_noted),
 		TEST(a_run_without_it_removes_the_journal),
 		TEST(a_run_without_it_removes_the_region),
 		TEST(a_region_in_use_stays),
