@@ -133,8 +133,9 @@ static enum saved_start open_file(struct store *store)
 		(void)!saved_forget_others(store);
 	saved_path(store, path);
 	start = judge_file(store, path, &head);
-	/* Another daemon's file stays. The open file outlives its name: from here on no other start finds it. */
-	if (start != SAVED_START_OTHER_DAEMON && !store->config.look_only && parts_remove(path) != FS_OK) {
+	/* Another daemon's file stays, unless it is kin. The open file outlives its name: from here on no other start finds it. */
+	if ((start != SAVED_START_OTHER_DAEMON || saved_is_made_stale(store, &head)) && !store->config.look_only &&
+	    parts_remove(path) != FS_OK) {
 		log_warn("memory: %s can't be removed: %s", path, strerror(errno));
 		start = start == SAVED_START_WARM ? SAVED_START_KEPT : start;
 	}

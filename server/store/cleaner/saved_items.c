@@ -63,14 +63,34 @@ void saved_path(const struct store *store, char out[SAVED_PATH_BYTES])
 	saved_path_of(store->config.state_dir, store->index ? store->flash_path : NULL, out);
 }
 
-static uint64_t saved_daemon(const struct store *store)
+static uint64_t daemon_hash(const char *name)
 {
-	const char *daemon = store->config.daemon ? store->config.daemon : "";
-
-	return hash64(daemon, strlen(daemon), DAEMON_SEED);
+	return hash64(name, strlen(name), DAEMON_SEED);
 }
 
-/* Removes a file if it is this daemon's. False: it is, and can't be removed. */
+static uint64_t saved_daemon(const struct store *store)
+{
+	return daemon_hash(store->config.daemon ? store->config.daemon : "");
+}
+
+/* May this daemon use what that one has saved? */
+static bool is_usable(const struct store *store, uint64_t daemon)
+{
+	for (unsigned i = 0; i < store->config.kin_count; i++)
+		if (store->config.kin[i].covers && daemon_hash(store->config.kin[i].name) == daemon)
+			return true;
+	return daemon == saved_daemon(store);
+}
+
+bool saved_is_made_stale(const struct store *store, const struct saved_head *head)
+{
+	for (unsigned i = 0; i < store->config.kin_count; i++)
+		if (daemon_hash(store->config.kin[i].name) == head->daemon)
+			return true;
+	return head->daemon == saved_daemon(store);
+}
+
+/* Removes a file that this run makes stale. False: it can't be removed. */
 static bool forget_other(struct store *store, const char *path)
 {
 	struct parts_reader *reader;
@@ -80,7 +100,7 @@ static bool forget_other(struct store *store, const char *path)
 	if (result == FS_OK)
 		result = parts_take(reader, PARTS_ITEMS_HEAD, 0, &head, sizeof(head));
 	parts_close(reader);
-	if (result != FS_OK || head.daemon != saved_daemon(store))
+	if (result != FS_OK || !saved_is_made_stale(store, &head))
 		return true; /* no start believes the first kind; the other is another daemon's */
 	if (parts_remove(path) == FS_OK)
 		return true;
@@ -140,7 +160,7 @@ static enum saved_start judge_owner(struct store *store, const struct saved_head
 	uint64_t epoch = 0;
 
 	/* Who only looks doesn't know by which addresses the daemon is known. */
-	if (head->daemon != saved_daemon(store) && !store->config.look_only)
+	if (!is_usable(store, head->daemon) && !store->config.look_only)
 		return SAVED_START_OTHER_DAEMON;
 	if (store->segments) {
 		seg_get_info(store->segments, &info);

@@ -9,7 +9,7 @@
  *   start   head judged -> file removed, durable -> first command | loader: each object, under its key's stripe
  *
  * Why nothing stale comes back: the file was written when no command ran any more, it is used once, by the next start
- * of the same daemon (boot, flash, attach epoch; without flash, the daemon's own name), and an object is loaded only if
+ * of the same daemon (boot, flash, attach epoch; its name, or that of kin which covers it), and an object is loaded only if
  * no command has changed its key since, which `changed` knows. A flush_all covers the ids of saved objects, loaded or
  * not. What is skipped is a lost cache entry.
  *
@@ -100,8 +100,9 @@ void saved_path_of(const char *state_dir, const char *flash_path, char out[SAVED
 FS_MUST_CHECK bool saved_head_make(struct store *store, struct saved_head *out);
 /* May this start use a file with this head? SAVED_START_WARM, or why not. */
 enum saved_start saved_head_judge(struct store *store, const struct saved_head *head);
-/* Removes files that earlier runs of the same daemon have left under other names, as with another flash: this run
-   makes them stale. Does I/O. False: one can't be removed, which is logged. */
+/* Does this run change what a file with this head holds: is it this daemon's, or one of its kin's? */
+FS_MUST_CHECK bool saved_is_made_stale(const struct store *store, const struct saved_head *head);
+/* Removes such files that earlier runs have left under other names, as with another flash. Does I/O. False: one can't be removed, which is logged. */
 FS_MUST_CHECK bool saved_forget_others(struct store *store);
 
 /* ---- load_items.c ------------------------------------------------------------------------------ */

@@ -50,14 +50,14 @@ int ids_note_read(const char *path, uint64_t *end)
 }
 
 /* Returns the first id that was never given, as far as the file tells. */
-static uint64_t read_noted(const struct ids_note *ids)
+static uint64_t read_noted(const char *path)
 {
 	uint64_t noted;
-	int result = ids_note_read(ids->path, &noted);
+	int result = ids_note_read(path, &noted);
 
 	if (result != FS_ECORRUPT)
 		return result == FS_OK ? noted : 1;
-	log_warn("%s is damaged: CAS ids go on from the wall clock's", ids->path);
+	log_warn("%s is damaged: CAS ids go on from the wall clock's", path);
 	return seg_clock_cas();
 }
 
@@ -81,12 +81,18 @@ static void go_on_at(struct store *store, uint64_t id)
 
 void ids_note_open(struct store *store, const char *state_dir, const char *name)
 {
-	uint64_t noted;
+	char path[INSTANCE_PATH_BYTES];
+	uint64_t noted, of_kin;
 
 	must(!store->ids_note);
 	store->ids_note = mem_must_zalloc(sizeof(*store->ids_note));
 	instance_ids_path(state_dir, name, store->ids_note->path);
-	noted = read_noted(store->ids_note);
+	noted = read_noted(store->ids_note->path);
+	for (unsigned i = 0; i < store->config.kin_count; i++) {
+		instance_ids_path(state_dir, store->config.kin[i].name, path);
+		of_kin = read_noted(path);
+		noted = of_kin > noted ? of_kin : noted;
+	}
 	if (noted + IDS_NOTE_WITHOUT_FLASH >= IDS_END) {
 		log_warn("%s: 2^53 is near: CAS ids begin anew", store->ids_note->path);
 		noted = 1;

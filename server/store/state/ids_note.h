@@ -23,7 +23,7 @@
 
 /* Reads a note: ids below *end may have been given. FS_OK; FS_ENOTFOUND: there is none, or it can't be read; FS_ECORRUPT. */
 FS_MUST_CHECK int ids_note_read(const char *path, uint64_t *end);
-/* Goes on behind the ids that the daemon of this name has noted in state_dir, and notes those that this run may give.
+/* Goes on behind the ids that the daemon of this name and its kin have noted in state_dir, and notes those that this run may give.
    Before any id is given. Logs what fails; the store goes on with the ids that it has. */
 void ids_note_open(struct store *store, const char *state_dir, const char *name);
 /* Notes the present reserve, if ids_note_open was called. */

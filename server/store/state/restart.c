@@ -283,6 +283,8 @@ void store_claim(struct store *store, const char *name)
 	memcpy(store->claimed, name, strlen(name));
 	if (folder)
 		instance_note(folder, config->region_dir, name, config->flash_path ? config->flash_path : "");
+	for (unsigned i = 0; folder && i < config->kin_count; i++)
+		instance_forget(folder, config->kin[i].name, config->flash_path ? config->flash_path : "");
 	if (config->state_dir)
 		ids_note_open(store, config->state_dir, name);
 	id_times_begin(store);

@@ -185,6 +185,49 @@ static void a_file_of_another_daemon_is_refused_and_stays(void **state)
 	assert_value(h, "key", "value");
 }
 
+static void kin_that_covers_lends_its_file_and_others_lose_theirs(void **state)
+{
+	char one[] = "port 1", two[] = "port 2";
+	struct store_kin kin[] = { { .name = one }, { .name = two } };
+	struct harness *h = *state;
+
+	for (unsigned covers = 0; covers < 2; covers++) {
+		h->config.daemon = "port 1";
+		h->config.kin_count = 0;
+		one_run(h);
+		h->config.daemon = "port 3";
+		h->config.kin = kin;
+		h->config.kin_count = 2;
+		kin[0].covers = covers;
+		harness_open(h);
+		assert_int_equal(figures(h).start, covers ? SAVED_START_WARM : SAVED_START_OTHER_DAEMON);
+		load_all(h);
+		if (covers)
+			assert_value(h, "key", "value");
+		else
+			assert_missing(h, "key");
+		harness_close(h);
+		assert_int_equal(access(items_path, F_OK), -1);
+	}
+}
+
+static void kin_loses_the_files_of_another_flash(void **state)
+{
+	char one[] = "port 1";
+	const struct store_kin kin = { .name = one, .covers = true };
+	struct harness *h = *state;
+
+	h->config.daemon = "port 1";
+	one_run(h);
+	h->config.flash_path = h->path;
+	h->config.daemon = "port 2";
+	h->config.kin = &kin;
+	h->config.kin_count = 1;
+	harness_open(h);
+	harness_close(h);
+	assert_int_equal(access(items_path, F_OK), -1);
+}
+
 /* Run 1 has no flash, run 2 has, run 3 has none again: it must not believe the file of run 1. */
 static void a_run_with_another_flash_removes_the_file(void **state)
 {
@@ -324,6 +367,8 @@ int main(void)
 		WITH_FLASH(a_file_of_another_flash_is_refused),
 		WITH_FLASH(another_layout_of_the_flash_keeps_memory),
 		IN_DRAM(a_file_of_another_daemon_is_refused_and_stays),
+		IN_DRAM(kin_that_covers_lends_its_file_and_others_lose_theirs),
+		IN_DRAM(kin_loses_the_files_of_another_flash),
 		IN_DRAM(a_run_with_another_flash_removes_the_file),
 		IN_DRAM(another_daemon_s_files_stay),
 		IN_DRAM(a_file_that_can_not_be_read_is_refused),

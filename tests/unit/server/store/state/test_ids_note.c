@@ -103,6 +103,24 @@ static void a_kill_costs_the_flash_s_reserve_once(void **state)
 	assert_true(last > 4 * IDS_RESERVE);
 }
 
+static void kin_repeat_no_id(void **state)
+{
+	char one[] = "one", two[] = "two";
+	const struct store_kin kin[] = { { .name = one }, { .name = two, .covers = true } };
+	struct harness *h = *state;
+	uint64_t first, last;
+
+	h->config.flash_path = NULL;
+	run_once(h, "one", true, &first);
+	run_once(h, "two", true, &first);
+	assert_int_equal(first, 1);
+	last = run_once(h, "two", true, &first);
+	h->config.kin = kin;
+	h->config.kin_count = 2;
+	run_once(h, "daemon", true, &first);
+	assert_int_equal(first, last + 1);
+}
+
 static void what_the_cleaner_reserves_is_noted(void **state)
 {
 	struct harness *h = *state;
@@ -204,6 +222,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FLASH(a_flash_that_is_gone_repeats_no_id),
 		WITH_FLASH(a_kill_costs_the_flash_s_reserve_once),
+		WITH_FLASH(kin_repeat_no_id),
 		WITH_FLASH(what_the_cleaner_reserves_is_noted),
 		WITH_FLASH(runs_with_and_without_flash_share_no_id),
 		IN_DRAM(without_flash_a_clean_end_costs_none),
