@@ -55,11 +55,14 @@
 	FAULT(memory_map, "address space is refused") \
 	FAULT(net_accept, "accept4() fails with EMFILE") \
 	FAULT(net_worker_hangs, "a worker does nothing more until it is told to stop, from the next second on") \
+	FAULT(predecessor_hangs, "a start that has waited for the run before it waits no longer") \
 	FAULT(rebuild_stands, "the rebuild after a crash walks one segment, and no further one") \
 	FAULT(reclaim_walk_fails, "the walk of a victim segment fails half-way: the index is swept") \
 	FAULT(recount_slow, "a step of the recount after a warm start counts few slots and takes 1 ms") \
 	FAULT(region_commit, "an area of the region gets no further memory") \
 	FAULT(region_full, "the file system of a region has no room for an area") \
+	FAULT(saving_stands, \
+	      "a clean stop stops itself (SIGSTOP) before it saves memory, and before the state of the flash") \
 	FAULT(settings_memory, "\"stats settings\" gets no memory for the text of --app-limit") \
 	FAULT(store_promote, "a flash hit makes a clean copy in DRAM") \
 	FAULT(store_reclaim_visit, \

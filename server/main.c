@@ -8,6 +8,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -27,11 +28,13 @@
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
 #include "server/opening.h"
+#include "server/predecessor.h"
 #include "server/process.h"
 #include "server/proto/proto.h"
 #include "server/seccomp.h"
 #include "server/service.h"
 #include "server/stop.h"
+#include "server/store/daemon_lock.h"
 #include "server/store/store.h"
 
 #define FOLDER_BYTES 8200 /* of the daemon's folder and of a path in it */
@@ -99,7 +102,6 @@ static void store_config_from(const struct conf *conf, struct store_config *out)
 	out->state_dir = from_root(conf->state_dir, state_dir);
 	out->region_dir = from_root(conf->region_dir, region_dir);
 	out->restart_max_downtime_us = conf->restart_max_downtime_us;
-	out->daemon = stop_name(conf);
 	out->journal = conf->journal == CONF_JOURNAL_SYNC;
 	if (conf->sample_contents == CONF_SAMPLE_CONTENTS_ON)
 		out->samples = (struct store_sample_sink){ .seen = contents_note };
@@ -147,6 +149,7 @@ static int report_failed_start(const char *reason, int exit_code)
 struct parts {
 	struct process *process;
 	struct server *server;
+	const char *name; /* the daemon's */
 };
 
 static void on_ready(void *context)
@@ -275,7 +278,7 @@ static int serve_from_store(struct parts *parts, int argc, char **argv)
 
 	if (process_become_user(parts->process, reason) != 0)
 		return report_failed_start(reason, EX_OSERR);
-	store_claim(server->store, stop_name(conf));
+	store_claim(server->store, parts->name);
 	code = open_models(server, reason);
 	if (code != FS_OK) {
 		exit_code = report_failed_start(reason, code == FS_EINVAL ? EX_USAGE : EX_OSERR);
@@ -329,6 +332,39 @@ out_save:
 	return exit_code;
 }
 
+/* Serves from the store once the run before this one has ended. Returns the exit code. */
+static int serve_in_turn(struct parts *parts, struct store_config *config, int argc, char **argv)
+{
+	struct server *server = parts->server;
+	struct predecessor predecessor = { .conf = server->conf, .service = server->service };
+	char reason[256] = "", *endpoints = net_endpoints(server->net);
+	const struct daemon_lock_config turn = { .folder = config->state_dir ? config->state_dir : config->region_dir,
+						 .endpoints = endpoints,
+						 .owner = config->flash_owner,
+						 .wait = predecessor_wait,
+						 .context = &predecessor };
+	struct daemon_lock *lock = NULL;
+	int exit_code, code;
+
+	opening_begin(server->conf, server->service);
+	code = daemon_lock_take(&lock, &turn, reason);
+	mem_free(endpoints);
+	if (code == FS_OK) {
+		config->daemon = parts->name = daemon_lock_name(lock);
+		config->kin = daemon_lock_kin(lock, &config->kin_count);
+		code = store_open(&server->store, config, reason);
+	}
+	opening_end();
+	if (code == FS_OK) {
+		exit_code = serve_from_store(parts, argc, argv);
+		store_close(server->store);
+	} else {
+		exit_code = failed_start(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR, code);
+	}
+	daemon_lock_release(lock);
+	return exit_code;
+}
+
 /* Sockets and flash file are opened first, as that may need root. All the rest runs as the user. */
 static int serve_clients(const struct conf *conf, struct service *service, struct process *process, int argc,
 			 char **argv)
@@ -336,7 +372,7 @@ static int serve_clients(const struct conf *conf, struct service *service, struc
 	struct server server = { .conf = conf, .service = service, .started_seconds = clk_wall_seconds() };
 	struct net_setup setup = { .server = &server, .choose_protocol = proto_choose };
 	const struct seg_owner owner = { process->uid, process->gid };
-	struct parts parts = { process, &server };
+	struct parts parts = { process, &server, NULL };
 	struct store_config config;
 	char reason[256] = "";
 	int exit_code, code;
@@ -352,15 +388,7 @@ static int serve_clients(const struct conf *conf, struct service *service, struc
 		config.flash_owner = &owner;
 	config.settle = opening_settle;
 	stop_take_signals();
-	opening_begin(conf, service);
-	code = store_open(&server.store, &config, reason);
-	opening_end();
-	if (code == FS_OK) {
-		exit_code = serve_from_store(&parts, argc, argv);
-		store_close(server.store);
-	} else {
-		exit_code = failed_start(reason, code == FS_EINVAL || code == FS_ERANGE ? EX_USAGE : EX_OSERR, code);
-	}
+	exit_code = serve_in_turn(&parts, &config, argc, argv);
 	net_close(server.net);
 	free(server.model);
 	return exit_code;

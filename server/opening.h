@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A start that is ended while it opens the store, also where it waits for a drive that doesn't answer. A thread takes
+ * A start that is ended while it opens the store, also where it waits for the run before it, or for a drive that doesn't
+ * answer. A thread takes
  * SIGINT, SIGTERM and SIGUSR1 for as long as the start only looks at what the last run has left: the process ends at
  * once then, with exit code 0, and the next start finds all of it. Behind opening_settle a signal is one of stop.h's: the
  * start goes on until it can be stopped cleanly.
  *
- *   stop_take_signals | opening_begin | store_open: looks, opening_settle, takes over | opening_end | threads, clients
+ *   stop_take_signals | opening_begin | daemon_lock_take | store_open: looks, opening_settle, takes over | opening_end | threads, clients
  *
  * A kernel that lets nothing end a process that waits for its drive delays the end, as it would delay a SIGKILL.
  *

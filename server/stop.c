@@ -3,24 +3,12 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 
 static _Atomic bool is_cut;
 static uint64_t deadline_us; /* of the boot-time clock */
-
-const char *stop_name(const struct conf *conf)
-{
-	static char name[8600];
-
-	/* Not the addresses of --listen: a run that listens elsewhere on the same port changes the same objects. */
-	if (conf->unix_socket)
-		snprintf(name, sizeof(name), "unix:%s", conf->unix_socket);
-	else
-		snprintf(name, sizeof(name), "%d", (int)(conf->port ? conf->port : conf->udp_port));
-	return name;
-}
 
 static void on_signal(int number)
 {
@@ -38,12 +26,17 @@ void stop_take_signals(void)
 		(void)sigaction(numbers[i], &action, NULL);
 }
 
-void stop_begins(const struct conf *conf)
+uint64_t stop_saving_us(const struct conf *conf)
 {
 	uint64_t pause_us = conf->restart_max_downtime_us / 2;
 
-	/* The pause that the next start judges begins here: a longer saving would be in vain. */
-	deadline_us = clk_now_us(clk_boot()) + (conf->stop_deadline_us < pause_us ? conf->stop_deadline_us : pause_us);
+	/* The pause that the next start judges goes on meanwhile: a longer saving would be in vain. */
+	return conf->stop_deadline_us < pause_us ? conf->stop_deadline_us : pause_us;
+}
+
+void stop_begins(const struct conf *conf)
+{
+	deadline_us = clk_now_us(clk_boot()) + stop_saving_us(conf);
 }
 
 void stop_cut(void)
@@ -67,6 +60,10 @@ void stop_save(struct store *store, struct service *service)
 		.deadline_us = deadline_us, .cut = &is_cut, .progress = on_progress, .context = service
 	};
 
+	if (fault_fires(FAULT_saving_stands))
+		(void)raise(SIGSTOP);
 	store_save_items(store, &end);
+	if (fault_fires(FAULT_saving_stands))
+		(void)raise(SIGSTOP);
 	store_save(store);
 }

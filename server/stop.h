@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A clean stop, as far as it saves what DRAM holds: its deadline, a second signal that cuts it short, and the name by
- * which the next start knows that the saved objects are its own.
+ * A clean stop, as far as it saves what DRAM holds: its deadline, and a second signal that cuts it short.
  *
  *   stop_take_signals   before the store takes over what the last run has saved; the network takes them then, and gives them
  *                       back at its end
@@ -20,9 +19,8 @@
 #include "server/service.h"
 #include "server/store/store.h"
 
-/* Returns the daemon's name among those that share --state-dir or --region-dir: the port, or the path of the UNIX socket. It
-   is valid until the next call. */
-const char *stop_name(const struct conf *conf);
+/* Returns how long saving may take. */
+uint64_t stop_saving_us(const struct conf *conf);
 /* From here on SIGINT, SIGTERM and SIGUSR1 call stop_cut, while the network has not taken them. */
 void stop_take_signals(void);
 /* Notes the deadline of --stop-deadline from now on. Also for a start that fails. */

@@ -162,8 +162,8 @@ void store_config_init(struct store_config *config);
  * One thread.
  */
 FS_MUST_CHECK int store_open(struct store **out, const struct store_config *config, char reason[256]);
-/* Notes in the state directory, if any, that the daemon of this name, which stands for its port, serves with this flash
-   from now on, or without one. What it has saved of another one is removed, as its values will change. CAS ids go on as
+/* Notes in the state directory, if any, that the daemon of this name, which stands for what it listens to, serves with this
+   flash from now on, or without one. What it and its kin have saved of another one is removed, as its values will change. CAS ids go on as
    in ids_note.h. Logs failures. Once, before requests are served, as the directory's user; name may be dropped. */
 void store_claim(struct store *store, const char *name);
 /* Files of the classifier's models. */

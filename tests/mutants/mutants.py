@@ -977,6 +977,18 @@ mutant("rebuild-beside-the-budget", "What a rebuild takes isn't in the account o
        "asan server/store/cleaner/test_rebuild",
        ("server/store/cleaner/rebuild.c", "\tatomic_fetch_add(&store->losses_bytes, bytes - rebuild->bytes);\n\trebuild->bytes = bytes;\n", "\t(void)bytes;\n"))
 
+mutant("start-passes-lock", "A start doesn't wait for the run before it.",
+       "asan server/store/test_daemon_lock",
+       ("server/store/daemon_lock.c", "operation | LOCK_NB) != 0)", "operation | LOCK_NB) < -1)"))
+
+mutant("endpoints-of-any-address", "Two daemons with the same port at two addresses are taken for one.",
+       "asan server/store/state/test_endpoints",
+       ("server/store/state/endpoints.c", "return same || all->host_length == 0", "return true || same || all->host_length == 0"))
+
+mutant("kin-keeps-its-file", "What a run with some of the same clients makes stale is there for a later one.",
+       "asan server/store/cleaner/test_saved_items",
+       ("server/store/cleaner/load_items.c", "SAVED_START_OTHER_DAEMON || saved_is_made_stale(store, &head)", "SAVED_START_OTHER_DAEMON"))
+
 mutant("loads-over-commands", "A saved object takes the place of what a command has made of its key.",
        "asan server/store/cleaner/test_load_items",
        ("server/store/cleaner/load_items.c", "\tif (changed_has(atomic_load(&store->changed), hash) ||", "\tif ("))

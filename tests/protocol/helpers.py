@@ -300,14 +300,14 @@ class Daemon:
 class Client:
     """A raw socket with a buffered reader."""
 
-    def __init__(self, port, path=None, daemon=None):
+    def __init__(self, port, path=None, daemon=None, address="127.0.0.1"):
         self.daemon = daemon
         if path:
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(PATIENCE)
             self.socket.connect(path)
         else:
-            self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+            self.socket = socket.create_connection((address, port), PATIENCE)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.reader = self.socket.makefile("rb")
 
