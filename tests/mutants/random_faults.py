@@ -17,8 +17,9 @@ Each test runs once without a change. That tells what it takes, and which functi
 alone. The cheapest test of a stage comes first, and the first that fails ends the search. Tests of the store that hold with
 either index run with each.
 
-A test that uses several times the CPU time that it takes without a change, or stands still, has found it. What doesn't compile
-isn't counted. What survives is listed with its place: some of it can't be told from the original by any test.
+A test that uses several times the CPU time that it takes without a change, or stands still, has found it. One that fails or is
+skipped without a change is left out and named. What doesn't compile isn't counted. What survives is listed with its place: some of
+it can't be told from the original by any test.
 """
 import argparse
 import collections
@@ -36,10 +37,7 @@ import threading
 
 import changes
 import run
-
-sys.path.insert(0, os.path.join(run.TOP, "tools"))
-
-from testrun import reports, units  # noqa: E402
+from testrun import reports, units
 
 COPY = os.path.join(run.COPIES, "random")
 SCHED_SEEDS = 12
@@ -191,7 +189,7 @@ def run_bounded(test, env, cpu_seconds, asleep_seconds):
 
 
 class Without:
-    """What each test takes without a change, and which changed functions it enters. A test that fails then is left out, and told.
+    """What each test takes without a change, and which changed functions it enters. A test that fails or is skipped then is left out, and told.
     What is known of a program is kept beside it, until it is built anew."""
 
     def __init__(self, longest_cpu):
@@ -235,6 +233,9 @@ class Without:
                 return None
             if code != 0:
                 run.say(f"   left out: {test} fails without a change: {run.found_by(output, code)}")
+                return None
+            if run.all_skipped(output):
+                run.say(f"   left out: {test} is skipped")
                 return None
             seen.seek(0)
             return took, {number for number, byte in enumerate(seen.read()) if byte}

@@ -4,8 +4,8 @@
 
 The copies are in build/mutants. First the named tests run without a fault: all must pass. Then each fault is put in,
 what its test needs is built, and the test runs; one that hangs has found the fault too. A line per fault: killed, by
-what, or SURVIVED. The last line is "N passed, N failed"; exit code 1 if a fault survived. Names on the command line
-choose faults.
+what, or SURVIVED, or SKIPPED where the test was: that says nothing of the fault. The last lines are "N skipped", if any were, and
+"N passed, N failed"; exit code 1 if a fault survived. Names on the command line choose faults.
 
 --check compares the list with the sources, builds nothing, and is silent when each text is there exactly once and no folder
 of the product has too few faults.
@@ -26,10 +26,11 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
 COPIES = os.path.join(TOP, "build", "mutants")
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(TOP, "tools")]
 sys.dont_write_bytecode = True
 
 from mutants import MUTANTS  # noqa: E402
+from testrun import units  # noqa: E402
 
 CPUS = os.cpu_count() or 1
 VARIANTS = ("release", "debug", "asan", "tsan", "sched")  # a seeded fault's test is in release, asan, tsan or sched
@@ -40,8 +41,8 @@ FIRST_SECONDS = 300  # of a test without a fault
 # With a fault a test may take so many times as long as without one, and some seconds more.
 TIMES, MORE_SECONDS = 10, 20
 SHOWN_LINES = 40
-NOT_OK = re.compile(r"^not ok \d+ - (\S+)(?!.*# SKIP)", re.M)
 PYTEST_FAILED = re.compile(r"^FAILED \S+::(\S+)", re.M)
+PYTEST_ALL_SKIPPED = re.compile(r"^\d+ skipped\b.* in [\d.]+s", re.M)  # those that failed or passed would come first
 
 
 def say(text):
@@ -238,8 +239,15 @@ def put_in(copy, mutant):
     return before
 
 
+def all_skipped(output):
+    """Of a test that didn't fail: whether none of its cases ran."""
+    cases = [match for match in map(units.TAP.match, output.splitlines()) if match]
+    return all(match.group(3) for match in cases) if cases else PYTEST_ALL_SKIPPED.search(output) is not None
+
+
 def found_by(output, code):
-    names = NOT_OK.findall(output) or PYTEST_FAILED.findall(output)
+    cases = [match for match in map(units.TAP.match, output.splitlines()) if match]
+    names = [match.group(2) for match in cases if match.group(1) and not match.group(3)] or PYTEST_FAILED.findall(output)
     if code == 124:
         return "it hangs"
     if names:
@@ -251,19 +259,21 @@ def found_by(output, code):
 
 
 def try_out(copy, mutant, seconds, jobs):
-    """(passed, the line that says so)."""
+    """("passed", "failed" or "skipped", the line that says so)."""
     before = put_in(copy, mutant)
     try:
         words = build(copy, targets_of(mutant.test), jobs)
         if words:
-            return False, f"FAILED    {mutant.name}: doesn't build\n{tail(words)}"
+            return "failed", f"FAILED    {mutant.name}: doesn't build\n{tail(words)}"
         code, output = run_test(copy, mutant.test, seconds)
     finally:
         for path, text in before.items():
             write(copy, path, text)
+    if code == 0 and all_skipped(output):
+        return "skipped", f"SKIPPED   {mutant.name}: its test was, which says nothing ({mutant.test})"
     if code == 0:
-        return False, f"SURVIVED  {mutant.name}: {mutant.says} ({mutant.test})"
-    return True, f"killed    {mutant.name}  ({mutant.test}: {found_by(output, code)})"
+        return "failed", f"SURVIVED  {mutant.name}: {mutant.says} ({mutant.test})"
+    return "passed", f"killed    {mutant.name}  ({mutant.test}: {found_by(output, code)})"
 
 
 def without_faults(copy, tests, jobs):
@@ -294,6 +304,23 @@ def copies(jobs, tests):
             shutil.copytree(first, path, symlinks=True)
         bring_up_to_date(path)
     return paths, took
+
+
+def told(results):
+    """Prints what try_out() gives of each, and counts the outcomes."""
+    outcomes = collections.Counter()
+    for outcome, line in results:
+        outcomes[outcome] += 1
+        say(line)
+    return outcomes
+
+
+def end(outcomes):
+    """Prints the sums. Returns the exit code."""
+    if outcomes["skipped"]:
+        say(f"{outcomes['skipped']} skipped")
+    say(f"{outcomes['passed']} passed, {outcomes['failed']} failed")
+    return 1 if outcomes["failed"] else 0
 
 
 def chosen(names):
@@ -344,14 +371,10 @@ def main():
         finally:
             free.put(copy)
 
-    passed = 0
     with concurrent.futures.ThreadPoolExecutor(max_workers=jobs) as pool:
-        for well, line in pool.map(one, mutants):
-            passed += well
-            say(line)
+        outcomes = told(pool.map(one, mutants))
     say(f"   mutants took {time.monotonic() - began:.0f} s")
-    say(f"{passed} passed, {len(mutants) - passed} failed")
-    return 0 if passed == len(mutants) else 1
+    return end(outcomes)
 
 
 if __name__ == "__main__":
