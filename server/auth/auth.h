@@ -24,7 +24,7 @@ struct conf;
 
 /* Reads the password file and starts libsasl2, as far as the options ask for them. FS_OK: *out is the caller's; it is
    NULL if no option asks for either. FS_EINVAL: the file has a bad line, whose number is in the reason. FS_ESYS: it
-   can't be read. FS_ENOMEM: memory is out. */
+   can't be read, or the system gives no random bytes. FS_ENOMEM: memory is out. */
 FS_MUST_CHECK int auth_open(struct auth **out, const struct conf *conf, char reason[256]);
 void auth_close(struct auth *auth); /* NULL is nothing */
 

@@ -44,6 +44,25 @@ static void a_cost_is_what_the_allocator_gives(void **state)
 	}
 }
 
+/* Under libc all small memory is of one class, whatever it costs. */
+static void sizes_of_one_class_cost_the_same_and_others_do_not(void **state)
+{
+	unsigned before = mem_class(1);
+
+	(void)state;
+	assert_int_equal(before, mem_class(8));
+	for (size_t bytes = 2; bytes < 500000; bytes++) {
+		unsigned class = mem_class(bytes);
+
+		assert_true(class >= before && class <= MEM_CLASSES);
+		if (resident_is_exact() && class < MEM_CLASSES)
+			assert_int_equal(class == before, mem_cost(bytes) == mem_cost(bytes - 1));
+		before = class;
+	}
+	assert_int_equal(before, MEM_CLASSES);
+	assert_int_equal(mem_class(SIZE_MAX), MEM_CLASSES);
+}
+
 static void coarse_pages_are_told(void **state)
 {
 	(void)state;
@@ -273,6 +292,7 @@ int main(void)
 		cmocka_unit_test(a_map_of_nothing_is_null),
 		cmocka_unit_test(an_allocation_costs_at_least_its_size),
 		cmocka_unit_test(a_cost_is_what_the_allocator_gives),
+		cmocka_unit_test(sizes_of_one_class_cost_the_same_and_others_do_not),
 		cmocka_unit_test(coarse_pages_are_told),
 		cmocka_unit_test(memory_is_zeroed_and_aligned_where_it_says),
 		cmocka_unit_test(resident_memory_follows_use),

@@ -16,10 +16,21 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "conf/conf.h"
 #include "server/auth/auth_internal.h"
 
 static char folder[] = "/tmp/flashield-auth-XXXXXX", path[64], sasl_conf[64];
+
+/* In place of the function of libcrypto: the random bytes of the kernel, or none. */
+static bool without_random_bytes;
+
+int RAND_bytes(unsigned char *bytes, int count)
+{
+	if (!without_random_bytes)
+		rng_secret(bytes, (size_t)count);
+	return without_random_bytes ? 0 : 1;
+}
 
 static void write_file(const char *name, const char *text, size_t length)
 {
@@ -110,6 +121,21 @@ static void files_that_cannot_be_read(void **state)
 	assert_non_null(strstr(reason, "Is a directory"));
 	conf.auth_file = NULL;
 	conf_free(&conf);
+}
+
+static void without_random_bytes_nothing_is_opened_and_the_reason_says_so(void **state)
+{
+	char reason[256] = "";
+	struct auth *auth;
+	int code;
+
+	(void)state;
+	without_random_bytes = true;
+	code = open_file(&auth, "user:secret\n", 12, reason);
+	without_random_bytes = false;
+	assert_int_equal(code, FS_ESYS);
+	assert_null(auth);
+	assert_non_null(strstr(reason, "no random bytes"));
 }
 
 static void too_large_a_file_is_refused(void **state)
@@ -442,6 +468,7 @@ int main(void)
 		cmocka_unit_test(malformed_files_are_refused_by_line),
 		cmocka_unit_test(a_reason_holds_no_secret),
 		cmocka_unit_test(files_that_cannot_be_read),
+		cmocka_unit_test(without_random_bytes_nothing_is_opened_and_the_reason_says_so),
 		cmocka_unit_test(too_large_a_file_is_refused),
 		cmocka_unit_test(nothing_is_opened_where_nothing_is_asked_for),
 		cmocka_unit_test(only_the_right_pair_may),

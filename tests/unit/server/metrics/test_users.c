@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "server/metrics/users_internal.h"
 
 /* Of the least cost. */
@@ -23,6 +24,16 @@
 
 static char path[] = "/tmp/flashield-users-XXXXXX";
 static struct clk clock_now;
+
+/* In place of the function of libcrypto: the random bytes of the kernel, or none. */
+static bool without_random_bytes;
+
+int RAND_bytes(unsigned char *bytes, int count)
+{
+	if (!without_random_bytes)
+		rng_secret(bytes, (size_t)count);
+	return without_random_bytes ? 0 : 1;
+}
 
 static void write_users(const char *text)
 {
@@ -138,6 +149,23 @@ static void a_file_that_can_not_be_read_is_told(void **state)
 	assert_string_equal(reason, "--metrics-auth-file: /nonexistent/users: No such file or directory");
 	assert_int_equal(users_open(&users, "/dev/zero", &clock_now, reason), FS_EINVAL);
 	assert_string_equal(reason, "--metrics-auth-file: /dev/zero: File too large");
+}
+
+static void without_random_bytes_nothing_is_opened_and_the_reason_says_so(void **state)
+{
+	char reason[256] = "";
+	struct users *users;
+	int code;
+
+	(void)state;
+	write_users("prom:" OF_SECRET "\n");
+	without_random_bytes = true;
+	code = users_open(&users, path, &clock_now, reason);
+	without_random_bytes = false;
+	assert_int_equal(code, FS_ESYS);
+	assert_null(users);
+	assert_memory_equal(reason, "--metrics-auth-file: ", strlen("--metrics-auth-file: "));
+	assert_non_null(strstr(reason, "no random bytes"));
 }
 
 static void lines_may_end_as_elsewhere(void **state)
@@ -302,6 +330,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_no_line_is_refused_with_its_number),
 		cmocka_unit_test(a_file_that_can_not_be_read_is_told),
+		cmocka_unit_test(without_random_bytes_nothing_is_opened_and_the_reason_says_so),
 		cmocka_unit_test(lines_may_end_as_elsewhere),
 		cmocka_unit_test_setup_teardown(nobody_else_is_let_in, begin, end),
 		cmocka_unit_test_setup_teardown(bcrypt_runs_once_for_what_is_asked_again, begin, end),
