@@ -78,6 +78,10 @@ static void unknown_options_end_as_in_memcached(void **state)
 	expect_refusal("-x", NULL, 1, "flashield: invalid option -- 'x'\nIllegal argument \"?\"\n");
 	expect_refusal("-p", NULL, 1, "flashield: option requires an argument -- 'p'\nIllegal argument \"?\"\n");
 	expect_refusal("--port", NULL, 1, "flashield: option '--port' requires an argument\nIllegal argument \"?\"\n");
+	expect_refusal("--help=all", NULL, 1,
+		       "flashield: option '--help' doesn't allow an argument\nIllegal argument \"?\"\n");
+	expect_refusal("--version=", NULL, 1,
+		       "flashield: option '--version' doesn't allow an argument\nIllegal argument \"?\"\n");
 }
 
 static void mistakes_in_the_file_name_file_and_line(void **state)

@@ -17,10 +17,12 @@
 #include "conf/conf.h"
 #include "server/conn/conn.h"
 #include "server/conn/server.h"
+#include "server/count/contents.h"
 #include "server/count/observe.h"
 #include "server/metrics/label.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
+#include "server/store/sample.h"
 #include "server/store/store.h"
 
 #define SERIES_MAX 2000u
@@ -371,6 +373,50 @@ static void a_namesake_of_the_nameless(void **state)
 	each_family_has_samples_and_none_twice(state);
 }
 
+static void store_objects(struct fixture *f, unsigned count)
+{
+	struct store_worker *worker;
+
+	assert_int_equal(store_worker_create(&worker, f->server.store), FS_OK);
+	for (unsigned i = 0; i < count; i++) {
+		char key[] = { (char)('a' + i), 0 };
+		enum store_result why;
+		struct store_request request = { .op = STORE_SET, .key = key, .key_length = 1 };
+
+		request.hash = store_hash(f->server.store, key, 1);
+		request.item = store_item_create(worker, key, 1, 0, 0, 0, &why);
+		assert_non_null(request.item);
+		assert_true(store_execute(worker, &request));
+		assert_int_equal(request.result, STORE_STORED);
+	}
+	store_worker_destroy(worker);
+}
+
+static void note_sample(const char *key, double weight)
+{
+	contents_note(NULL, &(struct store_sampled){
+				    .key = key, .key_length = (uint8_t)strlen(key), .bytes = 150, .weight = weight });
+}
+
+/* A sample of weight 6 stands for 12 objects. */
+static void objects_of_a_namesake_of_the_nameless(void **state)
+{
+	struct fixture *f = *state;
+
+	store_objects(f, 12);
+	contents_init(':', 0);
+	note_sample("nobody's", 1);
+	note_sample("others:x", 2);
+	note_sample("shop:x", 3);
+	collect(f, &f->first);
+	assert_true(value_of(&f->first, "flashield_application_items", "application=others,tier=dram,") == 6);
+	assert_true(value_of(&f->first, "flashield_application_items", "application=shop,tier=dram,") == 6);
+	assert_true(value_of(&f->first, "flashield_application_item_bytes", "application=others,tier=dram,") == 900);
+	assert_true(value_of(&f->first, "flashield_application_item_bytes", "application=shop,tier=dram,") == 900);
+	each_family_has_samples_and_none_twice(state);
+	contents_fini();
+}
+
 /* Names of any bytes, more of them than there are numbers, each of the length that takes most. */
 static void many_strange_applications(void **state)
 {
@@ -464,6 +510,7 @@ int main(void)
 		WITH(begin_dram, applications_by_tier),
 		WITH(begin_dram, the_hottest_keys_have_a_share),
 		WITH(begin_dram, a_namesake_of_the_nameless),
+		WITH(begin_dram, objects_of_a_namesake_of_the_nameless),
 		WITH(begin_dram, many_strange_applications),
 	};
 
