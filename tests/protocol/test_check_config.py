@@ -66,6 +66,14 @@ def test_the_file_is_named_as_it_was_given(written, open_folder):
         ["conf:1", "threads"], ["conf:2", "model-pinned"], ["conf:5", "auth-file"]], done.stderr
 
 
+def test_an_option_that_its_reason_names_has_its_line_too(written, open_folder):
+    """In the file its name stands without dashes, and on the command line with them."""
+    options = ["--flash-path", open_folder / "flash", "--flash-size", "64m", "-l", "127.0.0.1", "-p", free_port()]
+    path = written("threads = 1\nregion-dir = /nonexistent\n")
+    assert checked("--config", path, *options)[1][0].startswith(f"{path}:2: region-dir: /nonexistent: ")
+    assert checked("--region-dir", "/nonexistent", *options)[1][0].startswith("--region-dir: /nonexistent: ")
+
+
 @pytest.mark.parametrize("name", ["packaging/flashield.conf", "packaging/samples/flashield.conf",
                                   "packaging/samples/flashield-instance.conf", "packaging/samples/flashield-node.conf"])
 def test_files_to_start_from_are_good(name, open_folder):

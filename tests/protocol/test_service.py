@@ -208,6 +208,20 @@ def test_reload_and_stop(notified):
     assert started.until("STOPPING", "1")[1] == []
 
 
+def test_the_end_asks_for_time_and_says_what_it_does(notified, open_folder):
+    """With --state-dir it may take minutes: the service manager waits for as long as it hears of it."""
+    started = notified("--state-dir", str(open_folder), "--flash-path", "flash", "--flash-size", "64m", "--segment-size", "64k", "-m", "8")
+    started.until("READY", "1")
+    with Client(started.port) as client:
+        client.set(b"key", b"value" * 1000)
+    started.finish()
+    message, _ = started.until("EXTEND_TIMEOUT_USEC")
+    assert message == {"EXTEND_TIMEOUT_USEC": "120000000", "STATUS": "Stopping: writes to flash are being finished"}
+    message, _ = started.until("EXTEND_TIMEOUT_USEC")
+    assert message["EXTEND_TIMEOUT_USEC"] == "120000000"
+    assert re.fullmatch(r"Stopping: memory is being saved: [0-9.]+ \w+ of [0-9.]+ \w+", message["STATUS"])
+
+
 def test_state_and_watchdog(notified):
     """Idle workers count as alive; the line of state follows what the cache has."""
     started = notified("-t", "4", env={"WATCHDOG_USEC": "4000000"})

@@ -87,6 +87,17 @@ def test_active_slabs_are_those_with_objects(start):
             assert int(rows["active_slabs"]) == len({name.split(":")[0] for name in rows if ":" in name}) == count
 
 
+def test_slabs_have_as_many_chunks_as_objects(start):
+    """None is free, and pages are as many as the objects would fill."""
+    with start().client() as client:
+        for i in range(3):
+            client.set(b"key-%d" % i, b"x" * 1000)
+        rows = {name.partition(":")[2]: int(value) for name, value in client.stats(b"slabs").items() if ":" in name}
+        assert {rows[name] for name in ("total_chunks", "used_chunks", "cmd_set")} == {3}
+        assert (rows["total_pages"], rows["free_chunks"], rows["free_chunks_end"], rows["get_hits"]) == (1, 0, 0, 0)
+        assert rows["chunk_size"] * rows["chunks_per_page"] <= 1 << 20
+
+
 def test_flash_report_is_complete(placed):
     """The names are there with flash and without."""
     assert not set(FLASH_NAMES) - set(placed.client.stats(b"flash"))

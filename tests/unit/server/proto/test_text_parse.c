@@ -93,8 +93,9 @@ static void unknown_commands_are_errors(void **state)
 
 static void incomplete_lines_are_errors(void **state)
 {
-	static const char *const lines[] = { "",    " ",      "set",    "set a",   "set a 0 0", "get",        "get ",
-					     "gat", "incr a", "delete", "touch a", "verbosity", "cas a 0 0 1" };
+	static const char *const lines[] = { "",        " ",         "set",         "set a",        "set a 0 0",
+					     "get",     "get ",      "gat",         "incr a",       "delete",
+					     "touch a", "verbosity", "cas a 0 0 1", "set a 12x3 4", "set a 0 12\t3" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)

@@ -91,6 +91,20 @@ static void nothing_is_made(void **state)
 	assert_int_equal(store_check(&config, reason), FS_OK);
 }
 
+static void a_folder_for_the_region_stays_empty(void **state)
+{
+	char folder[] = "/dev/shm/flashield-check-XXXXXX";
+	struct store_config config = good_config();
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	config.region_dir = folder;
+	*reason = 0;
+	assert_int_equal(store_check(&config, reason), FS_OK);
+	assert_string_equal(reason, "");
+	assert_int_equal(rmdir(folder), 0);
+}
+
 static void a_model_that_is_none_is_told(void **state)
 {
 	const struct store_config config = good_config();
@@ -111,6 +125,7 @@ int main(void)
 		cmocka_unit_test(what_a_start_refuses_is_refused),
 		cmocka_unit_test(a_foreign_file_is_told),
 		cmocka_unit_test(nothing_is_made),
+		cmocka_unit_test(a_folder_for_the_region_stays_empty),
 		cmocka_unit_test(a_model_that_is_none_is_told),
 	};
 
