@@ -264,6 +264,35 @@ static void the_parts_of_memory_are_all_that_is_used(void **state)
 	}
 }
 
+/* packaging/doc/sizing.md: samples, and 4 B for each object that -m and the flash hold. Here that is far more than 1/16 of -m. */
+static void the_classifier_takes_what_the_guide_says(void **state)
+{
+	static const struct {
+		uint64_t memory, samples;
+	} cases[] = { { MIB(8), KIB(128) },
+		      { MIB(32), KIB(512) },
+		      { MIB(64), KIB(768) },
+		      { MIB(256), KIB(1536) },
+		      { MIB(2048), MIB(4) } };
+	struct harness *h = *state;
+
+	h->config.flash_object_bytes = 34;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t samples = cases[i].samples, counts = cases[i].memory / 16;
+
+		h->config.memory_bytes = cases[i].memory;
+		harness_open(h);
+		assert_in_range(memory_of(h).classifier, counts + samples - samples / 32, counts + samples + KIB(32));
+		harness_close(h);
+	}
+	h->config.flash_object_bytes = 1000;
+	h->config.memory_bytes = MIB(64);
+	harness_open(h);
+	assert_in_range(memory_of(h).classifier, KIB(768 - 24) + MIB(64) / 1000 * 4,
+			KIB(768 + 32) + (MIB(64) + h->config.flash_bytes) / 1000 * 4);
+	harness_close(h);
+}
+
 static void parts_that_are_empty_at_first_count_too(void **state)
 {
 	struct harness *h = *state;
@@ -338,6 +367,7 @@ int main(void)
 		TEST(what_was_tuned_is_shown),
 		TEST(a_limit_by_the_size_of_the_flash_is_shown_as_a_rate),
 		TEST(the_parts_of_memory_are_all_that_is_used),
+		TEST(the_classifier_takes_what_the_guide_says),
 		TEST(parts_that_are_empty_at_first_count_too),
 		TEST(an_index_without_slots_counts_its_reads_too),
 		TEST(an_index_without_slots_is_in_the_bytes_of_each_object),
