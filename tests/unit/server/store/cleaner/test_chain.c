@@ -379,6 +379,22 @@ static void a_long_chain_is_written_between_segments_of_objects(void **state)
 	assert_true(ctr_sum(CTR_frugal_chain_bytes_written) >= written + 4 * (64u << 10));
 }
 
+/* Once or twice, as a merge makes each record twice. */
+static void an_old_chain_is_read_in_large_pieces(void **state)
+{
+	struct harness *h = *state;
+	uint64_t reclaimed = ctr_sum(CTR_segments_reclaimed), reads;
+
+	set_on_flash(h, "key", "value");
+	age(h, "key");
+	assert_int_equal(status_of(h).chain_segments, 1);
+	reads = ctr_sum(CTR_frugal_search_reads);
+	merge_now(h);
+	assert_true(is_in_chain(h, "key"));
+	assert_int_equal(ctr_sum(CTR_segments_reclaimed), reclaimed); /* which would read, too */
+	assert_in_range(ctr_sum(CTR_frugal_search_reads) - reads, 1, 2);
+}
+
 /* ---- what fails -------------------------------------------------------------------------------- */
 
 static void a_chain_record_that_cannot_be_read_is_a_miss(void **state)
@@ -803,6 +819,7 @@ int main(void)
 		CASE(chains_come_and_go_with_the_turns_of_the_flash),
 		cmocka_unit_test_setup_teardown(a_long_chain_is_written_between_segments_of_objects, setup_long,
 						teardown),
+		CASE(an_old_chain_is_read_in_large_pieces),
 		CASE(a_chain_record_that_cannot_be_read_is_a_miss),
 		CASE(a_damaged_chain_record_is_a_miss),
 		CASE(a_merge_that_cannot_read_the_old_chain_loses_and_forges_nothing),

@@ -78,6 +78,10 @@ static void keys_of_no_limited_application_have_no_account(void **state)
 	assert_null(limits_find(store_limits(h->store), longest, sizeof(longest)));
 	assert_int_equal(limited(h, "shop").dram_items, 0);
 	assert_int_equal(limited(h, "shop").dram_bytes, 0);
+	set(h, "shop:1", "value");
+	assert_int_equal(limited(h, "shop").dram_items, 1);
+	set(h, "shop:2", "value");
+	assert_int_equal(limited(h, "shop").dram_items, 2);
 }
 
 static void each_of_many_names_is_found(void **state)
