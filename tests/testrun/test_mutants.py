@@ -30,7 +30,7 @@ def test_passes():
 
 @pytest.fixture
 def copy(tmp_path):
-    """A tree with a source, and with a Makefile that makes the test out of program.sh."""
+    """A tree with a source, and with a Makefile whose test is a program that outcome_of_program() writes."""
     (tmp_path / "source.c").write_text("int one = 1;\n")
     (tmp_path / "Makefile").write_text(MAKEFILE)
     protocol = tmp_path / "tests" / "protocol"

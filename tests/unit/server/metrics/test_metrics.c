@@ -22,7 +22,6 @@
 #include "server/metrics/label.h"
 #include "server/metrics/metrics.h"
 #include "server/net/net.h"
-#include "server/store/sample.h"
 #include "server/store/store.h"
 
 #define SERIES_MAX 2000u
