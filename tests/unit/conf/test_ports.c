@@ -63,6 +63,25 @@ static void off_has_two_spellings(void **state)
 	unload(&loaded);
 }
 
+static void what_is_no_port_is_refused(void **state)
+{
+	static const char *const values[] = { "localhost",  "localhost/9",  "localhost;9",
+					      "127.0.0.1:", "127.0.0.1:x",  "[::1]9",
+					      "*9",         "127.0.0.1:9x", "127.0.0.1:000009" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		char words[64], text[256];
+
+		snprintf(words, sizeof(words), "--metrics-listen=%s", values[i]);
+		snprintf(text, sizeof(text),
+			 "--metrics-listen: \"%s\" is not ADDRESS:PORT, [IPV6]:PORT, *:PORT or off, with a port "
+			 "from 0 (any that is free) to 65535\n",
+			 values[i]);
+		expect_refusal(words, NULL, 64, text);
+	}
+}
+
 static void the_last_port_is_one_and_none_follows(void **state)
 {
 	struct loaded loaded;
@@ -84,6 +103,7 @@ int main(void)
 		cmocka_unit_test(one_port_for_both_is_refused),
 		cmocka_unit_test(two_places_are_taken),
 		cmocka_unit_test(off_has_two_spellings),
+		cmocka_unit_test(what_is_no_port_is_refused),
 		cmocka_unit_test(the_last_port_is_one_and_none_follows),
 	};
 

@@ -96,6 +96,27 @@ static void an_object_unread_on_flash_does_not_come_back(void **state)
 	assert_missing(h, "key");
 }
 
+/* Its horizon is a quarter of that time. */
+static void it_tells_the_classifier_how_long_objects_stay_on_flash(void **state)
+{
+	struct harness *h = *state;
+	struct clf_status status;
+
+	h->config.label_mode = CLF_LABEL_FULL;
+	h->config.flashiness_horizon_ms = 0;
+	harness_open(h);
+	set_on_flash(h, "key", "value");
+	clk_scripted_advance(&h->clk, 400000000);
+	assert_true(reclaim_segment(h->store, segment_of(h, "key")));
+	clf_get_status(h->store->classifier, &status);
+	assert_int_equal(status.horizon_ms, 100001);
+	set_on_flash(h, "key", "value");
+	clk_scripted_advance(&h->clk, 40000000);
+	assert_true(reclaim_segment(h->store, segment_of(h, "key")));
+	clf_get_status(h->store->classifier, &status);
+	assert_int_equal(status.horizon_ms, 10001);
+}
+
 static void a_ghost_does_not_come_back(void **state)
 {
 	struct harness *h = *state;
@@ -670,6 +691,7 @@ int main(void)
 		TEST(a_failed_walk_sweeps_the_index_and_no_slot_names_the_segment),
 		TEST(a_corrupt_segment_is_walked_as_far_as_it_goes_and_swept),
 		TEST(an_object_unread_on_flash_does_not_come_back),
+		TEST(it_tells_the_classifier_how_long_objects_stay_on_flash),
 		TEST(a_ghost_does_not_come_back),
 		TEST(what_was_overwritten_does_not_come_back),
 		TEST(only_the_record_that_a_slot_leads_to_is_live),
