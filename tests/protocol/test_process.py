@@ -317,6 +317,23 @@ def connect_to(port):
         return None
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="the test becomes another user")
+def test_a_limit_of_locked_memory_is_told_and_nothing_is_locked():
+    """The kernel would refuse memory beyond it; who isn't root can't raise it."""
+    port = free_port()
+    with subprocess.Popen(["prlimit", "--memlock=1048576", "setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", flashield_command(),
+                           "--metrics-listen=off", "-l", "127.0.0.1", "-p", str(port), "-k"], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            with until(lambda: connect_to(port), "a connection"):
+                status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        finally:
+            process.terminate()
+        said = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 0, said
+    assert re.search(r"^VmLck:\s+0 kB$", status, re.M)
+    assert "-k invalid, locked memory is limited to 1048576 bytes (ulimit -l, LimitMEMLOCK=)" in said
+
+
 def test_pid_file_of_a_living_process(open_folder):
     """It is overwritten, as memcached does, but not without a word; a dead one's without."""
     path = open_folder / "pid"
