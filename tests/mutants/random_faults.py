@@ -287,7 +287,7 @@ def fill(texts):
 
 def built(sources, drawn, numbers, tests, jobs):
     """Builds the tests with all changes. The numbers of those that compile; None where the sources themselves don't."""
-    targets = {(run.variant_of(test), run.target_of(test)) for test in tests}
+    targets = set().union(*map(run.targets_of, tests))
     while True:
         texts, lines = {"base/change_chosen.c": changes.CHOSEN}, {}
         for path in {path for path, _ in drawn}:

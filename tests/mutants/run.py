@@ -41,6 +41,8 @@ FIRST_SECONDS = 300  # of a test without a fault
 # With a fault a test may take so many times as long as without one, and some seconds more.
 TIMES, MORE_SECONDS = 10, 20
 SHOWN_LINES = 40
+# Programs without which a test of the protocol is skipped, beside the daemon.
+BESIDE = {"tests/protocol/test_dump.py": ("dump", "load"), "tests/protocol/test_inspect.py": ("inspect",)}
 PYTEST_FAILED = re.compile(r"^FAILED \S+::(\S+)", re.M)
 PYTEST_ALL_SKIPPED = re.compile(r"^\d+ skipped\b.* in [\d.]+s", re.M)  # those that failed or passed would come first
 
@@ -123,11 +125,9 @@ def target_of(test):
 
 
 def targets_of(test):
-    """Variants and what make builds in each: the target, and the inspector beside a daemon whose test would be skipped without it."""
-    names = [target_of(test)]
-    if is_protocol(test) and source_of(test).endswith("/test_inspect.py"):
-        names.append(target_of(test) + "-inspect")
-    return {(variant_of(test), name) for name in names}
+    """Variants and what make builds in each: the target, and the programs beside a daemon."""
+    beside = BESIDE.get(source_of(test), ()) if is_protocol(test) else ()
+    return {(variant_of(test), name) for name in [target_of(test), *(f"{target_of(test)}-{program}" for program in beside)]}
 
 
 # ---- copies of the tree --------------------------------------------------------------------------

@@ -84,6 +84,15 @@ def test_a_fault_that_does_not_build_has_failed(copy):
     assert outcome_of(copy, "debug base/test_unknown") == ("failed", "FAILED")
 
 
+@pytest.mark.parametrize("test, programs", [
+    ("asan protocol test_dump.py::test_x", ["", "-dump", "-load"]),
+    ("asan protocol test_inspect.py", ["", "-inspect"]),
+    ("asan protocol test_stats.py", [""]),
+])
+def test_a_test_has_the_programs_without_which_it_is_skipped(test, programs):
+    assert run.targets_of(test) == {("asan", f"build/asan/flashield{name}") for name in programs}
+
+
 @pytest.mark.parametrize("outcomes, last, code", [
     (["passed", "skipped"], ["1 skipped", "1 passed, 0 failed"], 0),
     (["passed", "skipped", "failed"], ["1 skipped", "1 passed, 1 failed"], 1),
