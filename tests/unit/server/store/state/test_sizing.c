@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "tests/unit/server/store/harness.h"
 
 static void assert_refused(struct harness *h, int code, const char *option, const char *range)
@@ -259,6 +260,42 @@ static void the_default_segment_follows_from_memory_and_is_a_mebibyte_unless_tha
 }
 
 /* An operator who gave no segment size is not to be told that it is wrong. */
+static unsigned said_megabytes; /* of the start's line; 0: it names none */
+
+static bool note_megabytes(const struct log_record *record)
+{
+	const char *found = strstr(record->text, "it takes -m ");
+
+	if (found)
+		said_megabytes = (unsigned)strtoul(found + strlen("it takes -m "), NULL, 10);
+	return true;
+}
+
+static unsigned megabytes_said_with(struct harness *h, unsigned megabytes)
+{
+	said_megabytes = 0;
+	h->config.memory_bytes = MIB(megabytes);
+	log_set_level(LOG_LEVEL_NOTICE);
+	log_set_sink(note_megabytes);
+	harness_open(h);
+	log_set_sink(NULL);
+	harness_close(h);
+	return said_megabytes;
+}
+
+static void the_start_names_the_least_memory_that_uses_all_of_the_flash(void **state)
+{
+	struct harness *h = *state;
+	unsigned least;
+
+	h->config.flash_bytes = MIB(32);
+	h->config.flash_object_bytes = 34;
+	least = megabytes_said_with(h, 6);
+	assert_true(least > 6);
+	assert_int_equal(megabytes_said_with(h, least - 1), least);
+	assert_int_equal(megabytes_said_with(h, least), 0);
+}
+
 static void the_least_memory_starts_with_default_segments(void **state)
 {
 	struct harness *h = *state;
@@ -290,6 +327,7 @@ int main(void)
 		TEST(a_flash_with_more_objects_than_memory_can_index_is_used_all_the_same),
 		TEST(an_enormous_flash_just_starts),
 		TEST(the_default_segment_follows_from_memory_and_is_a_mebibyte_unless_that_is_much_of_it),
+		TEST(the_start_names_the_least_memory_that_uses_all_of_the_flash),
 		TEST(the_least_memory_starts_with_default_segments),
 	};
 
