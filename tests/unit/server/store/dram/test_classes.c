@@ -295,6 +295,30 @@ static void the_crawler_counts_and_knows_who_waits_longest(void **state)
 	assert_int_equal(class_status(h, class).age_seconds, 0);
 }
 
+/* In the first pass there is none before it whose figure could count. */
+static void who_waits_longest_is_known_while_a_pass_goes_on(void **state)
+{
+	struct harness *h = *state;
+	unsigned class = size_class(300);
+	uint32_t now;
+
+	harness_open(h);
+	set_sized(h, "a", 300, 0);
+	seconds_pass(h, 1000);
+	now = store_now_seconds(h->store, clk_now_us(&h->clk));
+	assert_int_equal(class_status(h, class).age_seconds, 0);
+	classes_met(h->store->classes, class, now - 100);
+	assert_int_equal(class_status(h, class).age_seconds, 100);
+	classes_met(h->store->classes, class, now - 50);
+	assert_int_equal(class_status(h, class).age_seconds, 100);
+	classes_new_pass(h->store->classes);
+	assert_int_equal(class_status(h, class).age_seconds, 100);
+	classes_met(h->store->classes, class, now - 70);
+	assert_int_equal(class_status(h, class).age_seconds, 100);
+	classes_met(h->store->classes, class, now - 200);
+	assert_int_equal(class_status(h, class).age_seconds, 200);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -310,6 +334,7 @@ int main(void)
 		TEST(evictions_are_counted_in_their_class),
 		TEST(what_is_refused_is_counted),
 		TEST(the_crawler_counts_and_knows_who_waits_longest),
+		TEST(who_waits_longest_is_known_while_a_pass_goes_on),
 	};
 
 	return cmocka_run_group_tests_name("store: classes", tests, NULL, NULL);
