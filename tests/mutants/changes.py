@@ -23,7 +23,9 @@ NUMBER = re.compile(r"(?<![\w.\[])(?:0x[0-9a-fA-F]+|\d+)(?:[uU]?[lL]{0,2})(?![\w
 CALL = re.compile(r"^(\t+)(\w+\([^;{}]*\);)$", re.M)
 RETURN = re.compile(r"\breturn (true|false|FS_OK|[^;]+);")
 # Where both sides are equal, a swap of < and <= gives the same: the smaller of two, the larger, a difference that stops at zero.
-OPERAND, CAST = r"(?:\([a-z_0-9 ]+\))?[\w.\->\[\]]+", re.compile(r"^\([a-z_0-9 ]+\)")
+# An operand may be a macro of one argument, and twice, half or the like of another.
+OPERAND = r"(?:\([a-z_0-9 ]+\))?(?:[A-Z_]+\([\w.\->]+\)|[\w.\->\[\]]+)(?: (?:<<|/|\*) [\w.\->]+)?"
+CAST = re.compile(r"^\([a-z_0-9 ]+\)")
 TIES = (re.compile(rf"(?:(?<=[(\[])|(?<=[=,:?] )|(?<=\breturn ))(?P<a>{OPERAND}) (?P<operator>[<>]=?) (?P<b>{OPERAND}) \? "
                    rf"(?P<x>{OPERAND}(?: - {OPERAND})?) : (?P<y>{OPERAND}(?: - {OPERAND})?)(?=[\]);,\n])"),
         re.compile(rf"\bif \((?P<a>{OPERAND}) (?P<operator>[<>]=?) (?P<b>{OPERAND})\)\n\t+(?P<x>{OPERAND}) = (?P<y>{OPERAND});"))

@@ -8,7 +8,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "mutants"))
 
-import random_faults  # noqa: E402 (it needs the path above)
+import changes  # noqa: E402 (it needs the path above)
+import random_faults  # noqa: E402
 import run  # noqa: E402
 from mutants import Mutant  # noqa: E402
 
@@ -109,3 +110,33 @@ def test_random_faults_leave_out_a_test_that_is_skipped(output, known, monkeypat
     monkeypatch.setattr(random_faults, "run_test", lambda *_: (0, output, 0.5))
     assert random_faults.Without(30).learn("debug protocol test_x.py") == known
     assert ("left out: debug protocol test_x.py is skipped" in capsys.readouterr().out) == (known is None)
+
+
+def swaps(line):
+    """What is swapped in the line of a function, and is not left out."""
+    text = f"int f(void)\n{{\n{line}\n}}\n"
+    left_out = changes.equal_ones(text)
+    return [change.says for change in changes.changes(text) if "became" in change.says and change.offset not in left_out and
+            change.says[0] in "<>"]
+
+
+@pytest.mark.parametrize("line", [
+    "\tleast = one < other ? one : other;",
+    "\treturn MOST(memory) < over ? MOST(memory) : over;",
+    "\tmost = 2 * one > other ? 2 * one : other;",
+    "\tleft = all > part / 2 ? all - part / 2 : 0;",
+    "\tif (over > MOST(memory))\n\t\tover = MOST(memory);",
+])
+def test_a_swap_that_gives_the_same_for_equals_is_left_out(line):
+    assert swaps(line) == []
+
+
+@pytest.mark.parametrize("line, says", [
+    ("\tleast = one < other ? one : third;", "< became <="),
+    ("\tmost = 2 * one > other ? one : other;", "> became >="),
+    ("\tleft = all > part ? all - part / 2 : 0;", "> became >="),
+    ("\tif (over > MOST(memory))\n\t\tover = LEAST(memory);", "> became >="),
+    ("\tif (one < other)\n\t\treturn;", "< became <="),
+])
+def test_a_swap_that_tells_is_made(line, says):
+    assert swaps(line) == [says]
