@@ -48,7 +48,6 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 {
 	char more[160] = "", unused[UNITS_TEXT_BYTES], flash[UNITS_TEXT_BYTES], segment[UNITS_TEXT_BYTES],
 	     index[UNITS_TEXT_BYTES];
-	unsigned long long megabytes_for_all = (sizing->memory_for_all >> 20) + 1;
 
 	units_show_size(sizing->flash_given - sizing->flash_used, unused);
 	if (sizing->flash_used < sizing->flash_given && sizing->segments == SEG_MAX_SEGMENTS)
@@ -56,10 +55,10 @@ static void open_log_start(const struct store *store, const struct sizing *sizin
 			 unused, SEG_MAX_SEGMENTS);
 	else if (sizing->flash_used < sizing->flash_given)
 		snprintf(more, sizeof(more), "; %s of the flash stay unused; -m %llu would use all of it", unused,
-			 megabytes_for_all);
+			 (unsigned long long)sizing->memory_for_all >> 20);
 	else if (sizing->memory_for_all > store->config.memory_bytes)
 		snprintf(more, sizeof(more), "; with objects of %u bytes it takes -m %llu to use all of it",
-			 store->config.flash_object_bytes, megabytes_for_all);
+			 store->config.flash_object_bytes, (unsigned long long)sizing->memory_for_all >> 20);
 	log_notice("flash: %s, %s in %u segments of %s; the index begins with %s (tag %u bits)%s", store->flash_path,
 		   units_show_size(store->flash_capacity, flash), sizing->segments,
 		   units_show_size(store->segment_bytes, segment),

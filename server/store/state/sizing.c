@@ -91,8 +91,9 @@ static uint64_t sizing_memory_for_all(uint64_t flash, const struct store_config 
 				 ? (uint64_t)((double)objects * sizing_frugal_each(config))
 				 : sizing_buckets(flash, config->flash_object_bytes) * BUCKET_BYTES;
 	uint64_t segment = flash / SEGMENTS_WANTED_MAX < SEGMENT_MIB ? SEGMENT_MIB : flash / SEGMENTS_WANTED_MAX;
+	uint64_t least = 2 * index > 4 * segment ? 2 * index : 4 * segment;
 
-	return 2 * index > 4 * segment ? 2 * index : 4 * segment;
+	return (least + (1u << 20) - 1) >> 20 << 20;
 }
 
 /* So many partitions that each column has about one key of each. */

@@ -17,7 +17,8 @@ struct sizing {
 	uint64_t flash_asked; /* flash_used, or what it would be if the file system had room for all of it */
 	uint64_t segment_bytes, slot_record_bytes;
 	uint64_t buckets, buckets_most; /* of the index's first table; of the largest that it may ever need */
-	uint64_t memory_for_all; /* the -m whose half is an index for all of the flash, by --flash-object-size */
+	/* The least -m, in whole MiB, whose half is an index for all of the flash, by --flash-object-size. */
+	uint64_t memory_for_all;
 	uint32_t segments, extents_most;
 	uint32_t partitions; /* of the frugal index */
 	/* More than segments when the flash was moved to a smaller device: index and region go on as they were made for
