@@ -69,6 +69,7 @@
 	      "a record of a victim segment waits for 1 ms between the look at its slot and the decision") \
 	FAULT(store_revalidation_fails, "a read-modify-write finds its slots changed: another round") \
 	FAULT(store_slots_kept, "a change leaves the slots of the old value: wrong, for a test that must find it") \
+	FAULT(stripe_resize, "a stripe's table gets another size when an object is linked") \
 	FAULT(thread_start, "a thread can't be started: EAGAIN")
 
 enum fault_point {

@@ -193,7 +193,8 @@ static unsigned choose_any(struct client *client)
 	if (rng_below(rng, 100) < world->hot)
 		return (hot + (unsigned)rng_below(rng, HOT_KEYS)) % keys;
 	if (heards && rng_below(rng, 100) < world->follows)
-		return heard[(heards - 1 - (unsigned)rng_below(rng, heards < HEARD_KEYS ? heards : HEARD_KEYS)) %
+		return heard[(heards - 1 -
+			      (unsigned)rng_below(rng, 1 + rng_below(rng, heards < HEARD_KEYS ? heards : HEARD_KEYS))) %
 			     HEARD_KEYS];
 	if (client->uses && rng_below(rng, 100) < world->repeats)
 		return client->used[rng_below(rng, client->uses < USED_KEYS ? client->uses : USED_KEYS)];
@@ -211,7 +212,7 @@ static unsigned choose_key(struct client *client)
 	return key;
 }
 
-static bool is_client(unsigned fiber)
+bool clients_is_one(unsigned fiber)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (clients[i].fiber == fiber)
@@ -223,7 +224,7 @@ void clients_hear(const char *key, size_t length)
 {
 	unsigned number = 0, scale = 1;
 
-	if (is_client(fiber_self()))
+	if (clients_is_one(fiber_self()))
 		return;
 	for (; length > 0 && key[length - 1] >= '0' && key[length - 1] <= '9' && scale < MODEL_KEYS * 10;
 	     length--, scale *= 10)

@@ -17,13 +17,15 @@ struct world;
 void clients_begin(struct world *world, struct store *store, uint64_t seed, uint64_t commands);
 /* Are some still at it? */
 bool clients_run(void);
+/* Is it the fiber of a client, or of main, which reads and sets keys like one? */
+bool clients_is_one(unsigned fiber);
 /* They begin no further command. */
 void clients_stop(void);
 /* Returns when all have stopped, with nothing under way and their workers destroyed. */
 void clients_join(void);
 /* A fiber that is no client does something with a key; clients may choose it next. Any fiber. */
 void clients_hear(const char *key, size_t length);
-/* Reads each key once, and returns how many were found. In the caller's fiber, while no other client runs. */
+/* Reads each key once, and returns how many were found. In the caller's fiber, alone or beside clients. */
 uint64_t clients_read_all(struct world *world, struct store *store);
 /* Sets some keys; in the caller's fiber. A set that isn't stored is a finding. */
 void clients_set_some(struct world *world, struct store *store, uint64_t seed);

@@ -15,7 +15,7 @@
 #define MILLION 1000000u
 #define TAIL 50u
 #define HANG_NS 2000000000ull
-#define HANGS 15u /* times HANG_NS, at the most */
+#define HANGS (DRIVE_HANGS_S * 1000000000ull / HANG_NS - 1)
 #define REQUESTS_MOST 2048u
 
 enum kind { READ, WRITE, FLUSH };

@@ -21,6 +21,7 @@
 struct dev;
 
 #define DRIVE_BAD_MOST 8u
+#define DRIVE_HANGS_S 32u /* longer than a request that hangs takes */
 
 /* Each of 1,000,000 requests. */
 struct drive_options {

@@ -56,6 +56,7 @@ static uint64_t now_ns, next_ns, points, switches, hash, call_point, starve_unti
 static unsigned starved;
 static int64_t left; /* points until the next choice */
 static void (*call_then)(void);
+static bool (*only)(unsigned number); /* these fibers alone may go on; NULL: all */
 static bool running;
 
 static struct event events[EVENTS_MOST]; /* a heap */
@@ -173,10 +174,15 @@ uint64_t fiber_random(uint64_t n)
 	return rng_below(&rng, n);
 }
 
+static bool can_go_on(unsigned number)
+{
+	return fibers[number].state == RUNNABLE && (!only || only(number));
+}
+
 static bool any_can(void)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (fibers[i].state == RUNNABLE)
+		if (can_go_on(i))
 			return true;
 	return false;
 }
@@ -186,10 +192,10 @@ static unsigned choose_uniform(void)
 	unsigned n = 0, chosen;
 
 	for (unsigned i = 0; i < count; i++)
-		n += fibers[i].state == RUNNABLE;
+		n += can_go_on(i);
 	chosen = (unsigned)rng_below(&rng, n);
 	for (unsigned i = 0;; i++)
-		if (fibers[i].state == RUNNABLE && chosen-- == 0)
+		if (can_go_on(i) && chosen-- == 0)
 			return i;
 }
 
@@ -198,7 +204,7 @@ static unsigned choose_ranked(void)
 	unsigned best = FIBERS_MOST;
 
 	for (unsigned i = 0; i < count; i++)
-		if (fibers[i].state == RUNNABLE && (best == FIBERS_MOST || fibers[i].rank > fibers[best].rank))
+		if (can_go_on(i) && (best == FIBERS_MOST || fibers[i].rank > fibers[best].rank))
 			best = i;
 	return best;
 }
@@ -425,6 +431,11 @@ void fibers_calm(void)
 	options.freeze = options.sites = options.windows = 0;
 	options.tick_ns = options.tick_ns < CALM_TICK_NS ? options.tick_ns : CALM_TICK_NS;
 	options.policy = FIBER_UNIFORM;
+}
+
+void fibers_hold(bool (*goes_on)(unsigned number))
+{
+	only = goes_on;
 }
 
 static void prepare_first(struct fiber *fiber)

@@ -46,6 +46,8 @@ struct fiber_options {
 void fibers_begin(const struct fiber_options *options);
 /* From now on no fiber stands still, and all have the same chance. */
 void fibers_calm(void);
+/* From now on all fibers stand still where they are but those for which goes_on is true: the caller is one of them. Nothing ends it. */
+void fibers_hold(bool (*goes_on)(unsigned number));
 
 /* Starts a fiber, and returns its number, 1 or more. run is called in it. */
 unsigned fiber_start(void *(*run)(void *context), void *context);

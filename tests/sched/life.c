@@ -23,6 +23,8 @@
 #define REBUILD_TENTHS 50u /* of a second, for which the walk after a crash is waited for */
 #define CALM_COMMANDS 500u
 #define LOOK_NS 300000u /* between two looks whether the moment of the end has come */
+#define OTHERS_LEAST_SHIFT 18u /* ns for which others go on before a kill: 0.3 ms to 0.5 s */
+#define OTHERS_SHIFTS 12u
 #define CPU_SECONDS 120u /* of a life; a loop that makes no point ends there */
 
 extern unsigned atomics_relaxed;
@@ -83,6 +85,11 @@ void life_killed(void)
 	end(world, LIFE_KILL);
 }
 
+void life_await_others(void)
+{
+	fiber_sleep_until(fiber_now_ns() + ((uint64_t)1 << (OTHERS_LEAST_SHIFT + fiber_random(OTHERS_SHIFTS))));
+}
+
 static void lose_power(void)
 {
 	struct world *world = the_world;
@@ -117,6 +124,13 @@ static void take_signals(void)
 }
 
 /* ---- the engine ------------------------------------------------------------------------------ */
+
+/* A step of the cleaner's work on a segment is done. */
+static void on_step(void *context)
+{
+	(void)context;
+	fiber_window();
+}
 
 static struct store *open_store(struct world *world)
 {
@@ -166,7 +180,7 @@ static void stop(struct world *world, struct store *store, const struct life_pla
 	store_close(store);
 }
 
-/* Beside the clients: what the last life has left is seen before it is overwritten. */
+/* Alone or beside the clients: what the last life has left is seen, as far as it isn't overwritten. */
 static void read_what_is_left(struct world *world, struct store *store)
 {
 	for (unsigned waited = 0; rules_rebuilds(store) && waited < REBUILD_TENTHS; waited++)
@@ -183,7 +197,9 @@ static void await_end(struct store *store, const struct life_plan *plan)
 			continue;
 		if (plan->end == LIFE_STOP)
 			break;
-		fiber_stand_still();
+		if (plan->holds)
+			fibers_hold(clients_is_one);
+		life_await_others();
 		if (plan->end == LIFE_CUT)
 			lose_power();
 		life_killed();
@@ -200,6 +216,8 @@ static void get_well(struct world *world, struct store *store)
 	drive_heal(&world->drive);
 	world->files.armed = false;
 	fibers_calm();
+	for (unsigned waited = 0; drive_is_busy(&world->drive) && waited < DRIVE_HANGS_S; waited++)
+		fiber_sleep_until(fiber_now_ns() + 1000000000); /* what hangs was asked for before */
 	clients_begin(world, store, world->seed ^ 0xca1, CALM_COMMANDS);
 	clients_join();
 	rules_liveness(world, store);
@@ -230,6 +248,7 @@ void life_live(struct world *world)
 	files_begin(&world->files);
 	if (plan->end != LIFE_STOP)
 		fiber_call_at_point(plan->end_point, plan->end == LIFE_KILL ? life_killed : lose_power);
+	fault_call(FAULT_cleaner_step, on_step, NULL);
 	setenv("FLASHIELD_FAULTS", plan->faults, 1);
 	if (fault_init_from_environment() != FS_OK)
 		finding("the faults are not understood: %s", plan->faults);
@@ -241,8 +260,12 @@ void life_live(struct world *world)
 	drive_arm(&world->drive);
 	world->files.armed = true;
 	note_start(world, store);
-	clients_begin(world, store, fibers.seed, plan->commands);
 	if (world->life > 0)
+		rules_glance_at_all(world, store);
+	if (world->life > 0 && plan->reads_first)
+		read_what_is_left(world, store);
+	clients_begin(world, store, fibers.seed, plan->commands);
+	if (world->life > 0 && !plan->reads_first)
 		read_what_is_left(world, store);
 	await_end(store, plan);
 	if (is_last && world->calm)

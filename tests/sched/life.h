@@ -25,10 +25,12 @@ struct life_plan {
 	enum life_end end;
 	uint64_t end_point; /* KILL, CUT: at this point, unless the life is over before */
 	enum rules_moment moment; /* a STOP begins then, a KILL or CUT is there then, unless the life is over before */
+	bool holds; /* between that moment and a KILL or CUT clients go on, and the engine's own threads stand still */
+	bool reads_first; /* clients begin when all that the last life has left was read */
 	uint64_t commands; /* of all clients, until they stop */
 	uint64_t pause_ns; /* before it begins */
 	struct fiber_options fibers;
-	char faults[256]; /* as in FLASHIELD_FAULTS; killed_...: another way to end */
+	char faults[384]; /* as in FLASHIELD_FAULTS; killed_...: another way to end */
 	bool saves; /* STOP: saves what memory holds */
 };
 
@@ -66,6 +68,8 @@ struct world {
 
 /* Lives the next life, in this process, which ends. */
 _Noreturn void life_live(struct world *world);
+/* Others go on for a while, so that clients change some keys. Then the process ends. */
+void life_await_others(void);
 /* The process is killed at this point; only what a kill leaves is left. */
 _Noreturn void life_killed(void);
 

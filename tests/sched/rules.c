@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/metrics/counters.h"
+#include "segments/bins.h"
 #include "segments/segments_internal.h"
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/state/journal.h"
@@ -158,6 +159,41 @@ static void check_age(const struct world *world, struct store *store, unsigned n
 			(unsigned long long)cas, (unsigned long long)key->floor, (unsigned long long)key->dead);
 }
 
+/* Is the record that this match leads to no older than it may be? True: a get goes on to older columns, as the bin lacks the key. */
+static bool check_bin(const struct world *world, struct store *store, unsigned number, uint64_t x, const char *name,
+		      unsigned length, const struct frugal_found *match)
+{
+	struct segments *segments = store->segments;
+	enum seg_bin_says says;
+	struct seg_record record;
+	struct seg_bin bin;
+	uint64_t at;
+
+	if (!seg_pin(segments, match->segment, match->sequence))
+		return false;
+	bin = seg_bin_of(segments, match->segment, x);
+	says = seg_bin_find(segments, match->segment, match->sequence, &bin,
+			    world->drive.now + seg_offset(segments, match->segment) + bin.offset, name, length, &record,
+			    &at);
+	if (says == SEG_BIN_FOUND)
+		check_age(world, store, number, record.expiry, record.cas, "in a bin");
+	seg_unpin(segments, match->segment);
+	return says == SEG_BIN_ABSENT;
+}
+
+/* The columns in memory; a chain would take reads. The stripe is held. */
+static void check_bins(const struct world *world, struct store *store, unsigned number, uint64_t hash, const char *name,
+		       unsigned length)
+{
+	struct frugal_found found = { .sequence = UINT64_MAX };
+	struct frugal_key key;
+
+	frugal_key_of(store->frugal, hash, &key);
+	while (frugal_find(store->frugal, &key, found.sequence, &found) == FRUGAL_MATCH)
+		if (!check_bin(world, store, number, key.x, name, length, &found))
+			return;
+}
+
 void rules_glance(struct world *world, struct store *store, unsigned number)
 {
 	struct fidx_match match[FIDX_MAX_MATCHES];
@@ -168,19 +204,31 @@ void rules_glance(struct world *world, struct store *store, unsigned number)
 	uint64_t hash = store_hash(store, name, length);
 	struct stripe *stripe = store_stripe(store, hash);
 	const struct item *item;
-	bool is_dirty;
+	bool is_copy;
 
 	fidx_key_of(store->index, hash, &key);
 	lock_acquire(&stripe->lock);
 	item = stripe_find(stripe, hash, name, length);
-	is_dirty = item && !(item->state & ITEM_CLEAN);
+	is_copy = item && item->state & ITEM_CLEAN;
 	if (item)
 		check_age(world, store, number, item->expiry, item->cas, "in DRAM");
-	matches = is_dirty ? fidx_lookup(store->index, &key, match) : 0;
-	for (unsigned i = 0; i < matches; i++)
-		if (leads_to(world, store, &match[i], name, length, &record))
+	matches = is_copy ? 0 : fidx_lookup(store->index, &key, match);
+	for (unsigned i = 0; i < matches; i++) {
+		if (!leads_to(world, store, &match[i], name, length, &record))
+			continue;
+		if (item)
 			finding("key %u has a slot, and an item that is not a copy", number);
+		check_age(world, store, number, record.expiry, record.cas, "on flash");
+	}
+	if (!item && store->frugal)
+		check_bins(world, store, number, hash, name, length);
 	lock_release(&stripe->lock);
+}
+
+void rules_glance_at_all(struct world *world, struct store *store)
+{
+	for (unsigned key = 0; key < world->keys; key++)
+		rules_glance(world, store, key);
 }
 
 /* What the items of a stripe take. */

@@ -28,9 +28,11 @@ bool rules_rebuilds(const struct store *store);
 void rules_liveness(struct world *world, struct store *store);
 /* Waits until cleaner and keeper have come to rest, in bounded time. */
 void rules_rest(struct store *store);
-/* Looks at one key beside everything else: an object in DRAM that is no copy has no slot, and what a get would find is no older
-   than it may be. Takes the key's stripe. */
+/* Looks at one key beside everything else: an object in DRAM that is no copy has no slot, and what a get would find, in DRAM, by a
+   slot or in a bin, is no older than it may be. Takes the key's stripe. */
 void rules_glance(struct world *world, struct store *store, unsigned key);
+/* The same for every key. */
+void rules_glance_at_all(struct world *world, struct store *store);
 /* Looks at every key, segment and account. Nothing is under way. */
 void rules_check(struct world *world, struct store *store);
 

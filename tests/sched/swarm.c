@@ -119,6 +119,8 @@ static void choose_config(struct world *world, struct rng *rng)
 	config->read_timeout_ms = one_in(rng, 4) ? 20 : 1000;
 	choose_admission(config, rng);
 	choose_index(config, rng);
+	if (config->index == STORE_INDEX_FRUGAL && !world->ages && !one_in(rng, 4)) /* columns come and go */
+		config->flash_bytes = SUPER_BYTES + (4 + rng_below(rng, 6)) * config->segment_bytes;
 	if (config->index == STORE_INDEX_SLOTS && one_in(rng, 12))
 		config->evict = false;
 	if (one_in(rng, 3))
@@ -145,7 +147,7 @@ static void choose_fibers(struct life_plan *plan, struct rng *rng)
 					       .tick_ns = 20 + (unsigned)rng_below(rng, ticks[rng_below(rng, 4)]),
 					       .freeze = one_in(rng, 2) ? 0 : 1 + (unsigned)rng_below(rng, 300),
 					       .sites = sites[rng_below(rng, 6)],
-					       .windows = one_in(rng, 2) ? 0 : 1 + (unsigned)rng_below(rng, 80) };
+					       .windows = one_in(rng, 3) ? 0 : 1 + (unsigned)rng_below(rng, 80) };
 }
 
 static uint32_t up_to(struct rng *rng, uint64_t most)
@@ -207,28 +209,22 @@ static bool has_instant(const struct world *world, const struct instant *instant
 static const struct instant *choose_instant(const struct world *world, struct rng *rng)
 {
 	static const struct instant kills[] = {
-		{ "killed_at_slot_clear", 1000, ANY },
-		{ "killed_in_commit", 500, SLOTS },
-		{ "killed_in_reclaim", 100, ANY },
-		{ "killed_in_close", 4, ANY },
-		{ "killed_in_row", 10, ANY },
-		{ "killed_in_relocation", 200, SLOTS },
-		{ "killed_in_flush", 4, ANY },
-		{ "killed_in_journal", 200, JOURNAL },
-		{ "killed_in_rescue", 3, AGES },
-		{ "killed_in_merge", 10, FRUGAL },
-		{ "killed_in_take_over", 5, ANY },
-		{ "killed_in_rebuild", 20, JOURNAL },
-		{ "killed_in_save", 1, ANY },
-		{ "killed_in_table", 2, ANY },
+		{ "killed_at_slot_clear", 1000, ANY }, { "killed_in_commit", 500, SLOTS },
+		{ "killed_in_reclaim", 100, ANY },     { "killed_in_close", 4, ANY },
+		{ "killed_in_row", 10, ANY },          { "killed_in_relocation", 200, SLOTS },
+		{ "killed_in_flush", 4, ANY },         { "killed_in_journal", 200, JOURNAL },
+		{ "killed_in_rescue", 3, AGES },       { "killed_in_merge", 10, FRUGAL },
+		{ "killed_in_take_over", 5, ANY },     { "killed_in_rebuild", 20, JOURNAL },
+		{ "killed_in_save", 1, ANY },          { "killed_in_table", 2, ANY },
+		{ "killed_in_close", 1, FRUGAL }, /* seen in its next life alone; most lives close few of such segments */
 		{ "killed_in_close", 8, FRUGAL },
-		{ "killed_in_close", 20, FRUGAL }, /* seen in its next life alone */
 	};
+	bool own = one_in(rng, 2); /* one that not all seeds have */
 	const struct instant *kill;
 
 	do
 		kill = &kills[rng_below(rng, sizeof(kills) / sizeof(kills[0]))];
-	while (!has_instant(world, kill));
+	while (!has_instant(world, kill) || (own && kill->with == ANY));
 	return kill;
 }
 
@@ -251,7 +247,13 @@ static void choose_faults(const struct world *world, struct life_plan *plan, str
 	if (one_in(rng, 2))
 		at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "store_reclaim_visit=every:%u,",
 				       1 + (unsigned)rng_below(rng, 8));
-	if (plan->end == LIFE_KILL && !one_in(rng, 3))
+	if (one_in(rng, 2))
+		at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "stripe_resize=every:%u,",
+				       1u << rng_below(rng, 6));
+	if (one_in(rng, 2))
+		at += (size_t)snprintf(plan->faults + at, sizeof(plan->faults) - at, "cleaner_step=every:%u,",
+				       1u << rng_below(rng, 6));
+	if (plan->end == LIFE_KILL && !one_in(rng, 6))
 		(void)snprintf(plan->faults + at, sizeof(plan->faults) - at, "%s=after:%u", kill->name,
 			       (unsigned)rng_below(rng, kill->most));
 }
@@ -294,6 +296,8 @@ static void choose_lives(struct world *world, struct rng *rng)
 		plan->end = is_last ? LIFE_STOP : choose_end(world, rng);
 		plan->end_point = ((uint64_t)1 << (12 + rng_below(rng, 9))) + rng_below(rng, 500000);
 		plan->moment = is_last ? MOMENT_NONE : choose_moment(world, rng);
+		plan->holds = !one_in(rng, 3);
+		plan->reads_first = one_in(rng, 2);
 		plan->commands = is_last ? commands : rng_below(rng, commands);
 		plan->pause_ns = one_in(rng, 20) ? 100 * SECOND_NS : rng_below(rng, 3 * SECOND_NS);
 		plan->saves = !one_in(rng, 4);
@@ -302,7 +306,7 @@ static void choose_lives(struct world *world, struct rng *rng)
 		if (!is_last &&
 		    (plan->moment != MOMENT_NONE || strstr(plan->faults, "killed"))) { /* it should come to that */
 			plan->commands = commands;
-			plan->end_point *= 8;
+			plan->end_point *= 16;
 		}
 	}
 }

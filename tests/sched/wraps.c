@@ -247,6 +247,7 @@ WRAP(int, nanosleep, const struct timespec *time, struct timespec *left)
 WRAP(int, usleep, useconds_t us)
 {
 	fiber_sleep_until(fiber_now_ns() + 1000ull * us);
+	fiber_window(); /* a thread may wake late */
 	return 0;
 }
 
@@ -447,8 +448,8 @@ WRAP(uint64_t, store_hash, const struct store *store, const char *key, size_t le
 WRAP(int, raise, int number)
 {
 	(void)number;
-	if (fiber_random(2))
-		fiber_stand_still();
+	if (fiber_random(4))
+		life_await_others();
 	life_killed();
 }
 

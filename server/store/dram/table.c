@@ -236,6 +236,8 @@ bool stripe_link(struct store *store, struct stripe *stripe, uint64_t hash, stru
 	atomic_store_explicit(&stripe->count, count, memory_order_relaxed);
 	if (count > table_most_links(shape_lines(atomic_load_explicit(&stripe->shape, memory_order_relaxed))))
 		(void)!stripe_grow(store, stripe); /* without memory it does when there is some, or no room is left */
+	if (fault_fires(FAULT_stripe_resize) && !stripe_grow(store, stripe))
+		stripe_shrink(store, stripe);
 	return true;
 }
 
