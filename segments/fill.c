@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "segments/fill.h"
 #include "segments/segments_internal.h"
 
 #define FILL_PAUSE_S (24 * 60 * 60) /* from the beginning of a fill to that of the next one, at least */

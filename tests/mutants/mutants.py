@@ -367,8 +367,8 @@ mutant("failed-write-is-free", "The position of a segment that could not be writ
 mutant("always-the-first-place", "The next segment is the first that isn't retired, not the oldest.",
        "asan segments/test_table",
        ("segments/table.c",
-        "\tuint32_t at = seg->cursor, allocated = seg_allocated(seg);",
-        "\tuint32_t at = 0, allocated = seg_allocated(seg);"))
+        "static bool next_usable(const struct segments *seg, uint32_t at, uint32_t *segment, enum seg_state *state)\n{\n",
+        "static bool next_usable(const struct segments *seg, uint32_t at, uint32_t *segment, enum seg_state *state)\n{\n\tat = 0;\n"))
 
 mutant("pin-any-life", "A pin holds a segment that has been written anew since.",
        "asan segments/test_table",
@@ -644,13 +644,13 @@ mutant("extents-not-reserved", "The table of extents is never asked to grow for 
 
 mutant("tables-none-is-kept", "A choice of a table that fails is what the next segment is gathered for.",
        "asan server/store/cleaner/test_tables",
-       ("server/store/cleaner/tables.c", "\tif (chosen == FIDX_TABLES)\n\t\treturn false;\n\t*table = chosen;\n\treturn true;\n", "\t*table = chosen;\n\treturn chosen < FIDX_TABLES;\n"))
+       ("server/store/cleaner/tables.c", "\tif (found)\n\t\t*table = chosen;\n\treturn found;\n", "\t*table = chosen;\n\treturn found;\n"))
 
 mutant("tables-never-added", "An index that is full never gets another table.",
        "asan server/store/cleaner/test_tables",
        ("server/store/cleaner/tables.c",
-        "\tif (chosen == FIDX_TABLES && !tables_grow(store, &tables, &chosen)) {",
-        "\tif (chosen == FIDX_TABLES && (store->config.evict || !tables_grow(store, &tables, &chosen))) {"))
+        "\tfound = chosen != FIDX_TABLES || tables_grow(store, &tables, &chosen);",
+        "\tfound = chosen != FIDX_TABLES || (!store->config.evict && tables_grow(store, &tables, &chosen));"))
 
 mutant("tables-never-shrunk", "An index that is far too large stays so.",
        "asan server/store/cleaner/test_tables",
@@ -1026,7 +1026,7 @@ mutant("keep-all-refuses-unworthy", "Under -M an object that is worth little sta
 
 mutant("keep-all-offers-too-late", "Under -M nothing is offered before memory is full.",
        "asan server/store/cleaner/test_keeper",
-       ("server/store/cleaner/keeper.c", "free_bytes >= 2 * (int64_t)store->segment_bytes)", "free_bytes >= 0)"))
+       ("server/store/cleaner/keeper.c", "free_bytes >= (int64_t)(cleaner_writes_below(store) + store->segment_bytes) ||", "free_bytes >= 0 ||"))
 
 mutant("gather-takes-any", "Of the candidates that were admitted the first ones go, and not the best.",
        "asan server/store/cleaner/test_gather",
@@ -1050,10 +1050,26 @@ mutant("clean-copy-is-rewritten", "A clean copy is a candidate for flash, where 
         "\treturn !(item->state & (ITEM_CLEAN | ITEM_PLANNED)) &&",
         "\treturn !(item->state & ITEM_PLANNED) &&"))
 
+mutant("fill-each-start", "A fill begins at each start, whatever the superblock says of the last one.",
+       "asan segments/test_fill",
+       ("segments/fill.c", "(uint64_t)wall_s - last >= FILL_PAUSE_S", "(uint64_t)wall_s - last < FILL_PAUSE_S * 100ull"))
+
+mutant("fill-without-end", "The ratio never holds, as a full flash is taken for one that has room.",
+       "asan server/store/cleaner/test_fill",
+       ("server/store/cleaner/fill.c", "return !store->rebuild &&", "return !store->rebuild ||"))
+
+mutant("fill-loses-what-is-set", "While the flash is filled, objects are asked about when memory is full, and not before.",
+       "asan server/store/cleaner/test_fill",
+       ("server/store/cleaner/keeper.c", "if (!store->config.evict || fill_is_on(store)) {", "if (!store->config.evict) {"))
+
+mutant("table-drains-for-ever", "The index's table that drains gets further segments, so that it never runs empty.",
+       "asan server/store/cleaner/test_tables",
+       ("server/store/cleaner/tables.c", "\tif (draining > last) {", "\tif (draining > 0) {"))
+
 mutant("too-large-is-candidate", "An object over a quarter of a segment is a candidate.",
        "asan server/store/cleaner/test_score",
        ("server/store/cleaner/score.c",
-        "\t       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / 4;",
+        "\t       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes / CANDIDATE_SHARE;",
         "\t       seg_record_length(item->key_length, item->value_length) <= store->segment_bytes;"))
 
 mutant("candidates-not-counted-off", "What was gathered is still counted as waiting for the flash.",

@@ -38,7 +38,7 @@ static void choose_admission(struct store_config *config, struct rng *rng)
 
 static void choose_index(struct store_config *config, struct rng *rng)
 {
-	if (one_in(rng, 3)) {
+	if (rng_below(rng, 5) < 2) {
 		config->index = STORE_INDEX_FRUGAL;
 		config->frugal_memory = one_in(rng, 2) ? 100 : 13;
 		config->flash_object_bytes = 100;
@@ -126,7 +126,7 @@ static void choose_config(struct world *world, struct rng *rng)
 	if (one_in(rng, 3))
 		config->promotion.rule = (enum store_promote)rng_below(rng, 4);
 	world->state_dir = !one_in(rng, 4);
-	world->region_dir = one_in(rng, 2) || (config->index == STORE_INDEX_FRUGAL && one_in(rng, 2));
+	world->region_dir = one_in(rng, 2) || (config->index == STORE_INDEX_FRUGAL && !one_in(rng, 4));
 	config->journal = world->state_dir && config->index == STORE_INDEX_SLOTS && one_in(rng, 2);
 	drive_make(&world->drive, config->flash_bytes, SUPER_BYTES);
 	choose_clients(world, rng);
@@ -217,9 +217,9 @@ static const struct instant *choose_instant(const struct world *world, struct rn
 		{ "killed_in_take_over", 5, ANY },     { "killed_in_rebuild", 20, JOURNAL },
 		{ "killed_in_save", 1, ANY },          { "killed_in_table", 2, ANY },
 		{ "killed_in_close", 1, FRUGAL }, /* seen in its next life alone; most lives close few of such segments */
-		{ "killed_in_close", 8, FRUGAL },
+		{ "killed_in_close", 3, FRUGAL },      { "killed_in_close", 8, FRUGAL },
 	};
-	bool own = one_in(rng, 2); /* one that not all seeds have */
+	bool own = !one_in(rng, 3); /* one that not all seeds have */
 	const struct instant *kill;
 
 	do

@@ -251,10 +251,10 @@ void cleaner_sleep(struct store *store, unsigned ms);
 void fill_look(struct store *store);
 FS_MUST_CHECK bool fill_take(struct store *store);
 bool fill_is_on(const struct store *store);
+bool fill_would_matter(const struct store *store);
 /* Would the next segments be written without the loss of an object, as they hold nothing, and does the device take writes?
    Any thread; as of the cleaner's last step. */
 bool cleaner_has_room(const struct store *store);
-bool fill_would_matter(const struct store *store);
 /* May the object go to flash while it is filled? Not if it is about to expire. */
 bool fill_takes(const struct clf_object *object);
 /* Three questions, whose answers may be out of date. cleaner_takes_writes: does the device take writes, as far as is
@@ -262,9 +262,9 @@ bool fill_takes(const struct clf_object *object);
    written? Any thread. */
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
+bool cleaner_is_writing(const struct store *store);
 /* Free memory below which a segment is written, if there are candidates for it. Any thread. */
 uint64_t cleaner_writes_below(const struct store *store);
-bool cleaner_is_writing(const struct store *store);
 /* At the end, when the cleaner's thread has ended: writes a segment however much memory is free, if there are candidates
    that fill it, a segment is free, and the write budget allows it. True: one was written. Waits for the device. */
 bool cleaner_write_last(struct store *store);

@@ -5,6 +5,7 @@
  * --flash-write-limit holds. The ratio holds from the time when the flash has turned once. What the fill brought in is
  * judged when its segment is reclaimed, like anything else.
  */
+#include "segments/fill.h"
 #include "base/log.h"
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/state/losses.h"

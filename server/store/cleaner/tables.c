@@ -280,8 +280,9 @@ static bool tables_replace(struct store *store, const struct tables *tables, dou
 static bool tables_make_do(struct store *store, const struct tables *tables, unsigned *table)
 {
 	unsigned draining = tables->live - tables->kept_tables, smallest = 0;
+	unsigned last = tables->live == FIDX_TABLES ? 1 : 0;
 
-	if (draining > (tables->live == FIDX_TABLES)) {
+	if (draining > last) {
 		*table = roomiest_table(store, tables, true);
 		if (*table == FIDX_TABLES)
 			return false;

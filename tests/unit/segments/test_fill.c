@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "segments/fill.h"
 #include "tests/unit/segments/fixture.h"
 
 #define SEGMENTS 40u
