@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <openssl/rand.h>
 
 #include "base/fault.h"
 #include "base/log.h"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <openssl/rand.h>
 
 #include "base/clock.h"
 #include "base/rng.h"

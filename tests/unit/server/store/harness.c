@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "classifier/classifier_internal.h"
+#include "segments/fill.h"
 #include "server/store/state/bins_search.h"
 #include "server/store/state/losses.h"
 
