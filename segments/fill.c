@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "base/log.h"
 #include "segments/fill.h"
 #include "segments/segments_internal.h"
 
@@ -62,12 +63,12 @@ static int take_part(struct segments *seg, int64_t wall_s)
 	uint32_t fills = last_fills;
 	int rc;
 
-	if (left < seg->segment_bytes) {
-		if (!may_begin(seg, wall_s))
-			return FS_EBUSY;
+	if (may_begin(seg, wall_s)) { /* what is left of the one before lapses */
 		began = (uint64_t)wall_s;
 		left = all;
 		fills++;
+	} else if (left < seg->segment_bytes) {
+		return FS_EBUSY;
 	}
 	part = all / FILL_PARTS > seg->segment_bytes ? all / FILL_PARTS : seg->segment_bytes;
 	if (part > left)
@@ -80,6 +81,9 @@ static int take_part(struct segments *seg, int64_t wall_s)
 		return rc;
 	}
 	atomic_fetch_add_explicit(&seg->fill_taken_bytes, part, memory_order_relaxed);
+	if (fills != last_fills)
+		log_info(
+			"flash: empty segments are filled, whatever --flash-write-ratio says; the next fill may begin in a day");
 	return FS_OK;
 }
 

@@ -523,7 +523,7 @@ struct store_status {
 	uint64_t write_limit; /* --flash-write-limit, bytes per second; 0: none */
 	double write_ratio; /* --flash-write-ratio; 0: none */
 	enum store_hold hold;
-	double fill_seconds; /* until no segment is empty at the rate of the last 5 minutes; NAN: unknown, or hold is another */
+	double fill_seconds; /* until no segment is empty, or the fill has to end, at the rate of the last 5 minutes; NAN: unknown, or hold is another */
 	struct store_window window[STORE_WINDOWS];
 	bool flash;
 	uint64_t

@@ -98,7 +98,7 @@ static void cleaner_refill_tokens(struct store *store, uint64_t now_ms)
 	if (limit == 0)
 		atomic_store_explicit(&cleaner->write_tokens, 0,
 				      memory_order_relaxed); /* a later one begins with none */
-	if (!cleaner_heeds_ratio(store))
+	if (!fill_would_matter(store))
 		atomic_store_explicit(&cleaner->ratio_tokens, (int64_t)burst, memory_order_relaxed);
 }
 
@@ -135,16 +135,18 @@ static unsigned groups_to_write(const struct store *store, int64_t free_bytes)
 	return groups;
 }
 
-/* One segment, and the sets that come while a segment is made; another one while the flash is filled, for the memory that
-   the plan takes. Where sets are so fast that this would be much of the memory, the flash can't keep up anyway. */
+/* One segment, and the sets that come while a segment is made; while the flash is filled, the memory that a plan takes, too.
+   Where sets are so fast that this would be much of the memory, the flash can't keep up anyway. */
 uint64_t cleaner_writes_below(const struct store *store)
 {
 	uint64_t meanwhile = pace_reserve(store), most = store_memory_limit(store) / WRITE_AHEAD_SHARE;
 
-	return (fill_is_on(store) ? 2 : 1) * store->segment_bytes + (meanwhile < most ? meanwhile : most);
+	if (fill_is_on(store))
+		meanwhile += store->segment_bytes;
+	return store->segment_bytes + (meanwhile < most ? meanwhile : most);
 }
 
-static bool cleaner_has_tokens(const struct store *store)
+bool cleaner_has_tokens(const struct store *store)
 {
 	const struct cleaner *cleaner = store->cleaner;
 
@@ -195,9 +197,9 @@ enum store_hold cleaner_hold(const struct store *store)
 		return STORE_HOLD_NO_FLASH;
 	if (!cleaner_takes_writes(store))
 		return STORE_HOLD_OFFLINE;
-	if (store->rebuild)
+	if (atomic_load(&store->rebuilt_segments) < store->rebuild_segments)
 		return STORE_HOLD_REBUILD;
-	if (keeper_sees_losses(store))
+	if (cleaner_has_tokens(store) && keeper_sees_losses(store))
 		return STORE_HOLD_LATE;
 	/* A segment that was just written makes room for a moment. */
 	if (store_free_bytes(store) >= (int64_t)(cleaner_writes_below(store) + store->segment_bytes))
@@ -224,8 +226,6 @@ bool cleaner_write(struct store *store, unsigned groups)
 	bool written;
 
 	must(!cleaner_is_writing(store));
-	if (!fill_take(store))
-		return false;
 	atomic_store_explicit(&cleaner->writing, true, memory_order_relaxed);
 	written = write_segment(store, groups);
 	atomic_store_explicit(&cleaner->writing, false, memory_order_relaxed);
@@ -281,6 +281,7 @@ bool cleaner_write_last(struct store *store)
 	must(!store->cleaner->background.threaded);
 	store->cleaner->saves = true;
 	candidate_by_group(store, of);
+	fill_look(store);
 	cleaner_refill_tokens(store, clk_now_ms(store->clock));
 	if (ids_reserve(store) && cleaner_takes_writes(store) && cleaner_has_tokens(store))
 		groups = gather_choose_groups(store, of, store->segment_bytes);

@@ -60,6 +60,8 @@ struct index_sizing {
 	uint32_t seen; /* segments behind this figure ... */
 	uint32_t seen_since; /* ... and those since a table was added */
 	uint32_t draining; /* tables that get no further segments: a bit each */
+	bool was_full; /* a segment was reclaimed before its turn, for its slots; calm: written since */
+	uint32_t calm;
 	unsigned table; /* of the last segment */
 	bool told_full; /* the log has said that the index can't grow further */
 };
@@ -245,11 +247,11 @@ void cleaner_beat(struct store *store);
 void cleaner_sleep(struct store *store, unsigned ms);
 /*
  * fill.c: while the next segments hold nothing, the ratio of writes holds nothing back. fill_look finds out whether it is
- * so, and fill_take takes a segment's bytes out of the fill before they are written, if it is; false: nothing may be
- * written now, after all. Both are the cleaner's. fill_would_matter: is there a ratio that holds something back? Any thread.
+ * so, and fill_take takes a segment's bytes out of the fill before they are written, if it is, with the codes of
+ * seg_fill_take. Both are the cleaner's. fill_would_matter: is there a ratio that holds something back? Any thread.
  */
 void fill_look(struct store *store);
-FS_MUST_CHECK bool fill_take(struct store *store);
+FS_MUST_CHECK int fill_take(struct store *store);
 bool fill_is_on(const struct store *store);
 bool fill_would_matter(const struct store *store);
 /* Would the next segments be written without the loss of an object, as they hold nothing, and does the device take writes?
@@ -263,6 +265,8 @@ bool fill_takes(const struct clf_object *object);
 bool cleaner_takes_writes(const struct store *store);
 bool cleaner_wants_to_write(const struct store *store, int64_t free_bytes);
 bool cleaner_is_writing(const struct store *store);
+/* Do limit and ratio allow a segment? Any thread. */
+bool cleaner_has_tokens(const struct store *store);
 /* Free memory below which a segment is written, if there are candidates for it. Any thread. */
 uint64_t cleaner_writes_below(const struct store *store);
 /* At the end, when the cleaner's thread has ended: writes a segment however much memory is free, if there are candidates
@@ -428,6 +432,8 @@ bool rebuild_step(struct store *store);
    which it waits until items have given way. False: none has room, and a new one is not worth it, or there is no memory
    for it; *table stays as it was. */
 FS_MUST_CHECK bool tables_choose(struct store *store, uint64_t objects, unsigned *table);
+/* Were segments of late reclaimed before their turn, as the index had no room? Then free segments are no room. Cleaner. */
+bool tables_are_full(const struct store *store);
 /* Notes that the last segment took so many slots. */
 void tables_note(struct store *store, uint64_t objects);
 

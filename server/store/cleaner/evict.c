@@ -93,6 +93,8 @@ static enum ctr evict_room_counter(const struct eviction *round, const struct it
 	if (seg_record_length(item->key_length, item->value_length) >
 	    round->context->store->segment_bytes / CANDIDATE_SHARE)
 		return CTR_room_evictions_large;
+	if (!cleaner_has_tokens(round->context->store))
+		return CTR_room_evictions_declined;
 	if (item->state & ITEM_CANDIDATE || (asks && (round->how != EVICT_SPARE_CANDIDATES || !round->offers)))
 		return CTR_room_evictions_late;
 	return CTR_room_evictions_declined;
@@ -102,7 +104,7 @@ static void evict_count_evicted(const struct eviction *round, const struct item 
 {
 	unsigned class = size_class(item_allocated_bytes(item));
 
-	if (cleaner_has_room(round->context->store))
+	if (!round->whose && cleaner_has_room(round->context->store))
 		ctr_add(evict_room_counter(round, item), 1);
 
 	evict_count(round, class, CTR_evictions, CLASS_EVICTED);

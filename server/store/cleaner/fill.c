@@ -6,7 +6,6 @@
  * judged when its segment is reclaimed, like anything else.
  */
 #include "segments/fill.h"
-#include "base/log.h"
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/state/losses.h"
 
@@ -23,11 +22,15 @@ bool fill_is_on(const struct store *store)
 	return atomic_load_explicit(&store->cleaner->filling, memory_order_relaxed);
 }
 
-/* While the index is rebuilt, segments that will be found again are free. */
+/* While the index is rebuilt, segments that will be found again are free. Where the index is full, free segments move on
+   with each that is written. */
 static bool has_empty_segments(const struct store *store)
 {
-	return !store->rebuild && seg_next_hold_nothing(store->segments, EMPTY_LEAST, atomic_load(&store->flush_cas),
-							store_now_seconds(store, clk_now_us(store->clock)));
+	uint32_t now_seconds = store_now_seconds(store, clk_now_us(store->clock));
+
+	if (store->rebuild || tables_are_full(store))
+		return false;
+	return seg_next_hold_nothing(store->segments, EMPTY_LEAST, atomic_load(&store->flush_cas), now_seconds);
 }
 
 bool cleaner_has_room(const struct store *store)
@@ -41,21 +44,16 @@ void fill_look(struct store *store)
 	bool on = room && fill_would_matter(store) && seg_fill_allows(store->segments, losses_wall(store));
 
 	atomic_store_explicit(&store->cleaner->has_room, room, memory_order_relaxed);
-
-	if (on != fill_is_on(store))
-		log_info("flash: %s", on ? "it has empty segments, and is filled whatever --flash-write-ratio says"
-					 : "it is not filled any more, and --flash-write-ratio holds");
 	atomic_store_explicit(&store->cleaner->filling, on, memory_order_relaxed);
 }
 
-bool fill_take(struct store *store)
+int fill_take(struct store *store)
 {
-	if (!fill_is_on(store))
-		return true;
-	if (seg_fill_take(store->segments, losses_wall(store)) == FS_OK)
-		return true;
-	atomic_store_explicit(&store->cleaner->filling, false, memory_order_relaxed);
-	return false;
+	int result = fill_is_on(store) ? seg_fill_take(store->segments, losses_wall(store)) : FS_OK;
+
+	if (result != FS_OK)
+		atomic_store_explicit(&store->cleaner->filling, false, memory_order_relaxed);
+	return result;
 }
 
 bool fill_takes(const struct clf_object *object)

@@ -117,10 +117,12 @@ static bool keeper_offer(struct store *store, int64_t free_bytes)
 {
 	bool fills = fill_is_on(store);
 	uint64_t candidates = candidate_total(store), visited;
+	uint64_t below = (fills ? cleaner_writes_below(store) : store->segment_bytes) + store->segment_bytes;
 
 	if (!store->index || !clf_asks_at_eviction(store->classifier) || !evict_wants_candidates(store) ||
-	    free_bytes >= (int64_t)(cleaner_writes_below(store) + store->segment_bytes) ||
-	    (fills && candidates >= cleaner_ranks(store)))
+	    free_bytes >= (int64_t)below)
+		return false;
+	if (fills && (candidates >= cleaner_ranks(store) || clf_budget_binds(store->classifier)))
 		return false;
 	return evict_dram(&store->keeper->context, store->segment_bytes, fills ? FILL_VISITS : OFFER_VISITS,
 			  EVICT_OFFER, false, &visited) > 0 ||
@@ -134,14 +136,10 @@ static bool keeper_offer(struct store *store, int64_t free_bytes)
 static bool keeper_keep_free(struct store *store)
 {
 	int64_t free_bytes = store_free_bytes(store), least, want;
+	bool offers = (!store->config.evict || fill_is_on(store)) && keeper_offer(store, free_bytes);
 
-	if (!store->config.evict || fill_is_on(store)) {
-		bool busy = keeper_offer(store, free_bytes);
-
-		if (!store->config.evict)
-			return busy;
-		free_bytes = store_free_bytes(store);
-	}
+	if (!store->config.evict)
+		return offers;
 	if (!store->index)
 		least = want = (int64_t)(store_memory_limit(store) / 256);
 	else if (cleaner_is_writing(store) || cleaner_wants_to_write(store, free_bytes))
@@ -149,7 +147,8 @@ static bool keeper_keep_free(struct store *store)
 		want = mostly_candidates(store) ? 0 : (int64_t)store->segment_bytes / 2;
 	else
 		least = (int64_t)store->segment_bytes / 4, want = (int64_t)store->segment_bytes / 2;
-	return free_bytes < least && free_bytes < want && evict_round(&store->keeper->context, (uint64_t)want);
+	return (free_bytes < least && free_bytes < want && evict_round(&store->keeper->context, (uint64_t)want)) ||
+	       offers;
 }
 
 /* The keeper looks at resident memory four times a second, and sooner when much was allocated: a shift of sizes can

@@ -71,10 +71,13 @@ bool room_in_index(struct store *store, struct gathered *gathered)
 	struct index_sizing *sizing = &store->cleaner->sizing;
 	uint32_t oldest;
 
-	while (!tables_choose(store, gathered_slots(store, gathered), &sizing->table))
+	while (!tables_choose(store, gathered_slots(store, gathered), &sizing->table)) {
+		sizing->was_full = true;
+		sizing->calm = 0;
 		if (!cleaner_gives_up(store) || !seg_oldest(store->segments, &oldest) ||
 		    !reclaim_segment(store, oldest))
 			return false;
+	}
 	if (fidx_table_id(store->index, sizing->table) != gathered->table_id)
 		gathered_place_anew(store, gathered, sizing->table);
 	return true;

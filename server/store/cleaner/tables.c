@@ -20,6 +20,7 @@
 #include "server/store/cleaner/cleaner_internal.h"
 #include "server/store/state/sizing.h"
 
+#define CALM_LEAST 16u /* segments that found room in the index, before it counts as one that has room again */
 #define SLOT_BYTES sizeof(uint32_t)
 #define BUCKET_BYTES (FIDX_BUCKET_SLOTS * SLOT_BYTES)
 #define SMOOTHING (1.0 / 16) /* of one segment in objects_each */
@@ -73,6 +74,7 @@ static void tables_look(const struct store *store, uint64_t objects, struct tabl
 	seg_get_status(store->segments, &segments);
 	fidx_tables(store->index, out->table);
 	for (unsigned t = 0; t < FIDX_TABLES; t++) {
+		must(out->table[t].live || !table_drains(store, t));
 		if (!out->table[t].live)
 			continue;
 		out->live++;
@@ -111,10 +113,18 @@ void tables_note(struct store *store, uint64_t objects)
 	struct index_sizing *sizing = &store->cleaner->sizing;
 
 	sizing->seen_since++;
+	sizing->calm++;
 	if (sizing->seen++ == 0)
 		sizing->objects_each = (double)objects;
 	else
 		sizing->objects_each += SMOOTHING * ((double)objects - sizing->objects_each);
+}
+
+bool tables_are_full(const struct store *store)
+{
+	const struct index_sizing *sizing = &store->cleaner->sizing;
+
+	return sizing->was_full && sizing->calm < CALM_LEAST;
 }
 
 /* ---- the account ----------------------------------------------------------------------------- */
@@ -289,7 +299,7 @@ static bool tables_make_do(struct store *store, const struct tables *tables, uns
 		store->cleaner->sizing.draining &= ~(1u << *table);
 		return true;
 	}
-	if (draining > 0)
+	if (draining > 0 || tables->live < FIDX_TABLES)
 		return false;
 	for (unsigned t = 1; t < FIDX_TABLES; t++)
 		if (tables->table[t].slots < tables->table[smallest].slots)

@@ -110,7 +110,8 @@ static void write_note_failure(struct store *store, int result)
 void cleaner_note_written(struct store *store, uint64_t bytes, int result)
 {
 	atomic_fetch_sub(&store->cleaner->write_tokens, (int64_t)bytes);
-	atomic_fetch_sub(&store->cleaner->ratio_tokens, (int64_t)bytes);
+	if (!fill_is_on(store))
+		atomic_fetch_sub(&store->cleaner->ratio_tokens, (int64_t)bytes);
 	if (result != FS_OK)
 		write_note_failure(store, result);
 }
@@ -127,6 +128,13 @@ static bool write_planned(struct store *store, uint32_t segment, const struct se
 	uint64_t written = 0;
 	int result;
 
+	result = fill_take(store);
+	if (result != FS_OK) {
+		mem_free(filter);
+		if (result != FS_EBUSY)
+			write_note_failure(store, result);
+		return false;
+	}
 	if (gathered->bins)
 		bins_note_reads(store, segment, plan->count);
 	result = seg_write(store->segments, segment, plan, filter, filter_length, &ops, &write, &written);

@@ -130,11 +130,14 @@ const char *store_hold_word(enum store_hold hold)
 	return words[hold];
 }
 
-/* Empty segments at the rate of the last minutes; all of them are filled before the ratio holds. */
+/* Where no segment is free, all were flushed or have expired. */
 static double status_fill_seconds(const struct store_status *status)
 {
 	const struct store_window *window = &status->window[STORE_WINDOW_5M];
-	double bytes = (double)status->segments.free * (double)status->info.segment_bytes;
+	uint64_t segment = status->info.segment_bytes, all = status->info.flash_bytes;
+	uint64_t empty = status->segments.free > 0 ? status->segments.free * segment : all;
+	uint64_t left = status->segments.fill_left_bytes >= segment ? status->segments.fill_left_bytes : all;
+	double bytes = (double)(left < empty ? left : empty);
 
 	if (status->hold != STORE_HOLD_FILLING || window->flash_bytes == 0)
 		return NAN;

@@ -163,6 +163,34 @@ static void what_has_expired_is_filled_anew(void **state)
 	assert_false(fills_after_a_step(h));
 }
 
+/* Where the index is full, the oldest segments go early, and some are free all the time. */
+static void free_segments_that_the_index_has_no_slots_for_are_no_room(void **state)
+{
+	struct harness *h = *state;
+	uint64_t first = ctr_sum(CTR_segments_written);
+	char key[32];
+
+	h->config.memory_bytes = MIB(2);
+	h->config.flash_bytes = MIB(24);
+	h->config.segment_bytes = KIB(128);
+	h->config.admission = CLF_ADMIT_FREQ;
+	h->config.flash_write_ratio = 100;
+	h->config.wall_seconds = wall;
+	harness_open(h);
+	for (unsigned n = 0; ctr_sum(CTR_segments_written) < first + 2 * 192; n++) {
+		snprintf(key, sizeof(key), "%u", n);
+		(void)run_full(h, .op = STORE_SET, .key = key, .value = "four", .length = 4);
+		if (n % 200 == 0)
+			store_clean_step(h->store);
+		if (n % 2000 == 0)
+			seconds_pass(h, 1);
+	}
+	assert_true(free_segments(h) > 2);
+	wall_s += 2 * 24 * 60 * 60;
+	assert_false(fills_after_a_step(h));
+	assert_false(cleaner_has_room(h->store));
+}
+
 static enum store_hold hold(struct harness *h)
 {
 	struct store_status status;
@@ -328,6 +356,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_flushed_is_filled_anew, set_up, teardown),
 		cmocka_unit_test_setup_teardown(what_has_expired_is_filled_anew, set_up, teardown),
 		cmocka_unit_test_setup_teardown(nothing_is_lost_while_it_is_filled, set_up, teardown),
+		cmocka_unit_test_setup_teardown(free_segments_that_the_index_has_no_slots_for_are_no_room, set_up,
+						teardown),
 		cmocka_unit_test_setup_teardown(what_holds_writes_back_is_told, set_up, teardown),
 		cmocka_unit_test_setup_teardown(what_is_lost_while_there_is_room_is_counted_by_reason, set_up,
 						teardown),
