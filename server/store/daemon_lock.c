@@ -19,6 +19,7 @@
 #include "server/store/store.h"
 
 #define TEXT_BYTES (16u << 10) /* a longer file is not read to its end */
+#define OPENINGS_MOST 16u /* of the own file, when others remove it each time */
 
 struct daemon_lock {
 	int fd; /* -1: there is none */
@@ -86,22 +87,32 @@ static void write_lock(int fd, const char *path, const char *endpoints)
 	mem_free(text);
 }
 
+void daemon_lock_holder(pid_t holder, char out[DAEMON_LOCK_HOLDER_BYTES])
+{
+	if (holder > 0)
+		snprintf(out, DAEMON_LOCK_HOLDER_BYTES, "process %ld", (long)holder);
+	else
+		snprintf(out, DAEMON_LOCK_HOLDER_BYTES, "another process");
+}
+
 /* FS_OK; FS_EBUSY: wait() has enough; FS_ESYS: this file system has no such locks. */
 static int wait_for_lock(const struct daemon_lock_config *config, int fd, int operation, char reason[256])
 {
-	char text[TEXT_BYTES];
+	char text[TEXT_BYTES], process[DAEMON_LOCK_HOLDER_BYTES];
 
 	while (flock(fd, operation | LOCK_NB) != 0) {
+		if (errno == EINTR)
+			continue;
 		if (errno != EWOULDBLOCK)
 			return FS_ESYS;
 		pid_t holder = read_lock(fd, text);
 
 		if (config->wait(config->context, holder))
 			continue;
-		snprintf(
-			reason, 256,
-			"process %ld, which serves the same clients with %.150s, has not ended: end it, or start later",
-			(long)holder, config->folder);
+		daemon_lock_holder(holder, process);
+		snprintf(reason, 256,
+			 "%s, which serves the same clients with %.150s, has not ended: end it, or start later",
+			 process, config->folder);
 		return FS_EBUSY;
 	}
 	return FS_OK;
@@ -165,7 +176,7 @@ static void add_ports(struct daemon_lock *lock)
 	struct endpoint endpoint;
 
 	for (const char *at = lock->name; (at = endpoint_next(at, &endpoint));) {
-		if (endpoint.local || endpoint.host_length == 0)
+		if (endpoint.local || endpoint.datagrams || endpoint.host_length == 0)
 			continue;
 		char *port = mem_must_zalloc(endpoint.port_length + 1);
 
@@ -176,17 +187,46 @@ static void add_ports(struct daemon_lock *lock)
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
+/* A file that was removed while this start has waited may be there anew, and another start may have that one. */
+static bool is_still_there(const char *path, int fd)
+{
+	struct stat opened, there;
+
+	return fstat(fd, &opened) == 0 && lstat(path, &there) == 0 && opened.st_dev == there.st_dev &&
+	       opened.st_ino == there.st_ino;
+}
+
+/* FS_OK; FS_EBUSY; FS_ESYS with errno. lock->fd is the file that was opened last, or -1. */
+static int try_own(struct daemon_lock *lock, const struct daemon_lock_config *config, const char *path,
+		   char reason[256])
+{
+	for (unsigned i = 0; i < OPENINGS_MOST; i++) {
+		int code;
+
+		if (lock->fd >= 0)
+			close(lock->fd);
+		lock->fd = open_or_make_lock(path, config->owner);
+		if (lock->fd < 0)
+			return FS_ESYS;
+		if (!is_lock_file(lock->fd)) {
+			errno = EINVAL;
+			return FS_ESYS;
+		}
+		code = wait_for_lock(config, lock->fd, LOCK_EX, reason);
+		if (code != FS_OK || is_still_there(path, lock->fd))
+			return code;
+	}
+	errno = EAGAIN;
+	return FS_ESYS;
+}
+
 static int take_own(struct daemon_lock *lock, const struct daemon_lock_config *config, char reason[256])
 {
 	char path[INSTANCE_PATH_BYTES];
-	int code = FS_ESYS;
+	int code;
 
 	instance_lock_path(config->folder, lock->name, path);
-	lock->fd = open_or_make_lock(path, config->owner);
-	if (lock->fd >= 0 && !is_lock_file(lock->fd))
-		errno = EINVAL;
-	else if (lock->fd >= 0)
-		code = wait_for_lock(config, lock->fd, LOCK_EX, reason);
+	code = try_own(lock, config, path, reason);
 	if (code == FS_OK)
 		write_lock(lock->fd, path, config->endpoints);
 	if (code != FS_ESYS)

@@ -10,7 +10,8 @@
  * different names, and clients in common. So a start looks at the files of all daemons, waits for those that overlap, and
  * returns them as its kin: what they have saved is usable (store.h, store_kin), or stale once this one serves.
  *
- * The lock is flock(2)'s, on a file that stays: it ends with the process, however that ends. Where the file can't be made or
+ * The lock is flock(2)'s, on a file that stays: it ends with the process, however that ends. A start that finds its file
+ * removed, or made anew, once it has the lock, opens the new one and waits for that. Where the file can't be made or
  * locked, as in a directory that can't be written, the start goes on without, and the log says so.
  *
  * Threads: the main thread's. Everything here does I/O.
@@ -22,6 +23,8 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+
+#define DAEMON_LOCK_HOLDER_BYTES 32
 
 struct daemon_lock;
 struct seg_owner;
@@ -43,6 +46,8 @@ FS_MUST_CHECK int daemon_lock_take(struct daemon_lock **out, const struct daemon
 const char *daemon_lock_name(const struct daemon_lock *lock);
 /* Returns the array of the daemon's kin, of *count. */
 const struct store_kin *daemon_lock_kin(const struct daemon_lock *lock, unsigned *count);
+/* Fills out with the words for wait()'s holder: "process 7", or "another process" where it is unknown. */
+void daemon_lock_holder(pid_t holder, char out[DAEMON_LOCK_HOLDER_BYTES]);
 /* Gives it back, and frees it. NULL is nothing. */
 void daemon_lock_release(struct daemon_lock *lock);
 

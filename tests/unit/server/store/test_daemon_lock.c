@@ -132,6 +132,53 @@ static void the_wait_may_end_without_the_lock(void **state)
 	daemon_lock_release(take("11211"));
 }
 
+/* A file that says nothing has a holder all the same. */
+static void a_holder_that_is_unknown_is_another_process(void **state)
+{
+	static const char expected[] = "another process, which serves the same clients with ";
+	struct daemon_lock *lock, *first = take("11211");
+	char path[INSTANCE_PATH_BYTES], reason[256];
+
+	(void)state;
+	instance_lock_path(folder, "11211", path);
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(try_lock(&lock, "11211", reason), FS_EBUSY);
+	assert_int_equal(waits.holder, 0);
+	assert_memory_equal(reason, expected, sizeof(expected) - 1);
+	daemon_lock_release(first);
+}
+
+/* The holder's file is removed, the holder ends, and a third start makes the file anew. */
+static bool remove_and_make_anew(void *context, pid_t holder)
+{
+	struct daemon_lock **has = context;
+	char path[INSTANCE_PATH_BYTES];
+
+	(void)holder;
+	if (waits.times++ > 0)
+		return false;
+	instance_lock_path(folder, "11211", path);
+	assert_int_equal(unlink(path), 0);
+	daemon_lock_release(*has);
+	*has = take("11211");
+	waits.times = 1;
+	return true;
+}
+
+static void a_file_that_is_made_anew_is_not_held_twice(void **state)
+{
+	struct daemon_lock *lock, *has = take("11211");
+	const struct daemon_lock_config config = {
+		.folder = folder, .endpoints = "11211", .wait = remove_and_make_anew, .context = (void *)&has
+	};
+	char reason[256];
+
+	(void)state;
+	assert_int_equal(daemon_lock_take(&lock, &config, reason), FS_EBUSY);
+	assert_int_equal(waits.times, 2);
+	daemon_lock_release(has);
+}
+
 /* ---- kin ------------------------------------------------------------------------------------- */
 
 /* expected: "NAME" or "NAME+" for one that covers, separated by blanks, in any order. */
@@ -172,6 +219,7 @@ static void a_daemon_of_an_earlier_version_is_kin_by_its_port(void **state)
 	(void)state;
 	expect_kin("127.0.0.1:11211\n127.0.0.2:11211", "127.0.0.1:11211\n127.0.0.2:11211", "11211+");
 	expect_kin("127.0.0.3:11211\n127.0.0.3:11212", "127.0.0.3:11211\n127.0.0.3:11212", "11211 11212");
+	expect_kin("udp:127.0.0.1:11213", "udp:127.0.0.1:11213", ""); /* the port was that of TCP */
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -261,6 +309,8 @@ int main(void)
 		TEST(a_start_waits_for_a_daemon_with_clients_in_common),
 		TEST(two_daemons_do_not_wait_for_each_other),
 		TEST(the_wait_may_end_without_the_lock),
+		TEST(a_holder_that_is_unknown_is_another_process),
+		TEST(a_file_that_is_made_anew_is_not_held_twice),
 		TEST(kin_are_the_daemons_with_clients_in_common),
 		TEST(a_daemon_of_an_earlier_version_is_kin_by_its_port),
 	};
