@@ -20,6 +20,7 @@
 #include "base/metrics/counters.h"
 #include "conf/units.h"
 #include "segments/device_internal.h"
+#include "segments/path.h"
 
 struct file_dev {
 	struct dev dev;
@@ -184,6 +185,23 @@ int file_lock(int fd)
 	if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
 		return FS_OK;
 	return errno == EAGAIN || errno == EACCES ? FS_EBUSY : FS_ESYS;
+}
+
+bool seg_is_locked(const char *path)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct stat st;
+	bool locked = false;
+	int fd;
+
+	if (stat(path, &st) != 0 || (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)))
+		return false;
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0) {
+		locked = fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+		close(fd);
+	}
+	return locked;
 }
 
 /* Pages that are missing or can't be read count as empty, so that the others decide. */

@@ -38,4 +38,8 @@ FS_MUST_CHECK int seg_check_path(const char *path, bool takes_extstore);
    item. */
 FS_MUST_CHECK int seg_empty_extstore(const char *path);
 
+/* Does a daemon, this process included, or memcached have the flash at path open? False too where that can't be found out. Locks
+   nothing. */
+FS_MUST_CHECK bool seg_is_locked(const char *path);
+
 #endif

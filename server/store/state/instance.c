@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/parts.h"
+#include "segments/path.h"
 #include "server/store/state/journal.h"
 
 #define STATE_SUFFIX ".state"
@@ -21,13 +22,19 @@
 #define NOTE_PREFIX "instance-"
 #define IDS_SUFFIX ".ids"
 #define LOCK_SUFFIX ".lock"
+#define NOTE_OF_NONE "\n" /* of a run without a flash */
 #define NOTE_SEED UINT64_C(0x666c617368206f66)
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
 
 void instance_state_path(const char *state_dir, const char *flash_path, char out[INSTANCE_PATH_BYTES])
 {
-	const char *slash = strrchr(flash_path, '/');
-
-	snprintf(out, INSTANCE_PATH_BYTES, "%s/%s" STATE_SUFFIX, state_dir, slash ? slash + 1 : flash_path);
+	snprintf(out, INSTANCE_PATH_BYTES, "%s/%s" STATE_SUFFIX, state_dir, last_part(flash_path));
 }
 
 static void instance_path(const char *state_dir, const char *name, const char *suffix, char out[INSTANCE_PATH_BYTES])
@@ -64,9 +71,7 @@ bool instance_is_lock(const char *file_name)
 
 void instance_journal_path(const char *state_dir, const char *flash_path, char out[INSTANCE_PATH_BYTES])
 {
-	const char *slash = strrchr(flash_path, '/');
-
-	snprintf(out, INSTANCE_PATH_BYTES, "%s/%s" JOURNAL_SUFFIX, state_dir, slash ? slash + 1 : flash_path);
+	snprintf(out, INSTANCE_PATH_BYTES, "%s/%s" JOURNAL_SUFFIX, state_dir, last_part(flash_path));
 }
 
 void instance_remove_journal(const char *state_dir, const char *flash_path)
@@ -148,20 +153,37 @@ static bool is_in_use(const char *path)
 	return in_use;
 }
 
+static void region_path(const char *region_dir, const char *flash_path, char out[INSTANCE_PATH_BYTES])
+{
+	snprintf(out, INSTANCE_PATH_BYTES, "%s/%s" INSTANCE_REGION_SUFFIX, region_dir, last_part(flash_path));
+}
+
 void instance_remove_region(const char *region_dir, const char *flash_path)
 {
-	const char *slash = strrchr(flash_path, '/');
 	char path[INSTANCE_PATH_BYTES];
 
-	snprintf(path, sizeof(path), "%s/%s" INSTANCE_REGION_SUFFIX, region_dir, slash ? slash + 1 : flash_path);
+	region_path(region_dir, flash_path, path);
 	if (!is_in_use(path) && unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
 		log_warn(
 			"flash: %s can't be removed: %s: don't start with %s again before --restart-max-downtime is over",
 			path, strerror(errno), flash_path);
 }
 
-/* Removes what runs with the flash at flash_path have left. */
-static void forget(const char *state_dir, const char *region_dir, const char *flash_path)
+/* Does another process serve with the flash at flash_path? The region of the own flash, of the same name but elsewhere, is
+   this process's. */
+static bool is_served(const char *region_dir, const char *flash_path, const char *own)
+{
+	char path[INSTANCE_PATH_BYTES];
+
+	if (seg_is_locked(flash_path))
+		return true;
+	region_path(region_dir, flash_path, path);
+	return region_dir[0] && strcmp(last_part(flash_path), last_part(own)) != 0 && is_in_use(path);
+}
+
+/* Removes what runs with the flash at flash_path have left. A daemon that serves with it now keeps its journal and its region;
+   the file of the state is of a run that has ended, and goes always. own: the flash of this one. */
+static void forget(const char *state_dir, const char *region_dir, const char *flash_path, const char *own)
 {
 	char state[INSTANCE_PATH_BYTES];
 
@@ -172,6 +194,8 @@ static void forget(const char *state_dir, const char *region_dir, const char *fl
 		log_warn(
 			"flash: %s can't be removed: %s: don't start with %s again before --restart-max-downtime is over",
 			state, strerror(errno), flash_path);
+	if (is_served(region_dir, flash_path, own))
+		return;
 	if (region_dir[0])
 		instance_remove_region(region_dir, flash_path);
 	instance_remove_journal(state_dir, flash_path);
@@ -205,24 +229,20 @@ static void forget_noted(const char *state_dir, char last[INSTANCE_NOTE_BYTES], 
 	if (*other)
 		*other++ = '\0';
 	if (last[0] && strcmp(last, flash_path) != 0)
-		forget(state_dir, last_dir, last);
+		forget(state_dir, last_dir, last, flash_path);
 	if (other[0] && strcmp(other, flash_path) != 0)
-		forget(state_dir, last_dir, other);
+		forget(state_dir, last_dir, other, flash_path);
 }
 
 void instance_forget(const char *state_dir, const char *name, const char *flash_path)
 {
 	char path[INSTANCE_PATH_BYTES], last[INSTANCE_NOTE_BYTES];
-	size_t length;
 
 	instance_path(state_dir, name, "", path);
-	if (!instance_read(path, last))
-		return;
-	length = strcspn(last, "\n");
-	if (length == 0 || (length == strlen(flash_path) && memcmp(last, flash_path, length) == 0))
+	if (!instance_read(path, last) || strcmp(last, NOTE_OF_NONE) == 0)
 		return;
 	forget_noted(state_dir, last, flash_path);
-	if (!instance_write(path, "\n"))
+	if (!instance_write(path, NOTE_OF_NONE))
 		log_warn("flash: %s can't be written: %s", path, strerror(errno));
 }
 

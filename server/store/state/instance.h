@@ -46,11 +46,12 @@ FS_MUST_CHECK bool instance_read(const char *path, char note[INSTANCE_NOTE_BYTES
    errno: the old one stays. */
 FS_MUST_CHECK bool instance_write(const char *path, const char *note);
 /* Notes that the daemon of this name serves with the flash at flash_path ("": without one) from now on, after it has
-   removed state, region and journal of other flashes that the last note names. region_dir: where the region lies; NULL: it is
+   removed state, region and journal of other flashes that the last note names; region and journal stay where another process
+   serves with that flash. region_dir: where the region lies; NULL: it is
    in no file. Logs what it removes and what fails. */
 void instance_note(const char *state_dir, const char *region_dir, const char *name, const char *flash_path);
-/* Where the daemon of this name, which doesn't run, has noted another flash than that at flash_path: removes the same of that
-   one, and notes that it serves without. */
+/* Removes the same of the flashes that the daemon of this name, which doesn't run, has noted, but for that at flash_path. Then
+   notes that it serves without: the note of the caller's daemon names that flash from now on, and has to be durable before. */
 void instance_forget(const char *state_dir, const char *name, const char *flash_path);
 /* Notes that the daemon of this name serves with that flash, or with the other one (NULL: there is none): of two that a move
    leads from and to, the next run removes what it finds of the one that it doesn't serve with. Removes nothing itself. False,

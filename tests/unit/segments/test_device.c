@@ -192,7 +192,10 @@ static void a_second_opener_is_refused(void **state)
 	assert_int_equal(flash_open_file(&first, path, BYTES, SEGMENT), FS_OK);
 	assert_int_equal(flash_open_file(&second, path, BYTES, SEGMENT), FS_EBUSY);
 	assert_int_equal(file_size(), BYTES);
+	assert_true(seg_is_locked(path));
 	flash_close(&first);
+	assert_false(seg_is_locked(path));
+	assert_false(seg_is_locked("/nonexistent/flash"));
 	assert_int_equal(flash_open_file(&second, path, BYTES, SEGMENT), FS_OK);
 	flash_close(&second);
 	unlink(path);

@@ -119,7 +119,6 @@ static void a_run_without_it_forgets_what_kin_have_noted(void **state)
 	instance_note(folder, NULL, "one", "/a/one");
 	save("/a/one");
 	instance_forget(folder, "none", "");
-	instance_forget(folder, "one", "/a/one");
 	assert_true(is_there("/a/one"));
 	instance_forget(folder, "one", "");
 	assert_false(is_there("/a/one"));
@@ -130,6 +129,36 @@ static void a_run_without_it_forgets_what_kin_have_noted(void **state)
 	instance_note(folder, NULL, "one", "/a/one");
 	instance_forget(folder, "one", "/b/another");
 	assert_false(is_there("/a/one"));
+}
+
+/* The flash is the caller's then: a later run of the kin leaves it alone. */
+static void a_run_with_it_takes_it_from_its_kin(void **state)
+{
+	(void)state;
+	instance_note(folder, NULL, "one", "/a/one");
+	instance_note(folder, NULL, "two", "/a/one");
+	save("/a/one");
+	instance_forget(folder, "one", "/a/one");
+	assert_true(is_there("/a/one"));
+	instance_note(folder, NULL, "one", "/b/another");
+	assert_true(is_there("/a/one"));
+}
+
+/* The kin were killed while their flash moved, in either direction. */
+static void a_run_forgets_both_flashes_of_a_move_of_kin(void **state)
+{
+	(void)state;
+	assert_true(instance_note_move(folder, NULL, "one", "/b/new", "/a/old"));
+	save("/a/old");
+	save("/b/new");
+	instance_forget(folder, "one", "/b/new");
+	assert_true(is_there("/b/new"));
+	assert_false(is_there("/a/old"));
+	assert_true(instance_note_move(folder, NULL, "one", "/b/new", "/a/old"));
+	save("/a/old");
+	instance_forget(folder, "one", "/a/old");
+	assert_true(is_there("/a/old"));
+	assert_false(is_there("/b/new"));
 }
 
 static void a_run_without_it_removes_the_journal(void **state)
@@ -148,6 +177,55 @@ static void a_run_without_it_removes_the_journal(void **state)
 	instance_note(folder, NULL, "one", "");
 	assert_int_not_equal(access(first, F_OK), 0);
 	assert_int_not_equal(access(second, F_OK), 0);
+}
+
+/* Another daemon has the flash by now: the state is of the run that has ended, the journal is that daemon's. */
+static void the_journal_of_a_flash_that_is_served_stays(void **state)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char flash[200], path[INSTANCE_PATH_BYTES], journal[INSTANCE_PATH_BYTES + 8];
+	int fd;
+
+	(void)state;
+	snprintf(flash, sizeof(flash), "%s/flash", folder);
+	instance_journal_path(folder, flash, path);
+	snprintf(journal, sizeof(journal), "%s.7", path);
+	close(open(journal, O_WRONLY | O_CREAT, 0600));
+	save(flash);
+	instance_note(folder, NULL, "one", flash);
+	fd = open(flash, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &whole), 0);
+	instance_note(folder, NULL, "one", "");
+	assert_false(is_there(flash));
+	assert_int_equal(access(journal, F_OK), 0);
+	close(fd);
+	instance_note(folder, NULL, "one", flash);
+	instance_note(folder, NULL, "one", "");
+	assert_int_not_equal(access(journal, F_OK), 0);
+}
+
+/* A start opens the region before the flash. */
+static void the_journal_of_a_region_in_use_stays(void **state)
+{
+	char region[200], path[INSTANCE_PATH_BYTES], journal[INSTANCE_PATH_BYTES + 8];
+	int fd;
+
+	(void)state;
+	snprintf(region, sizeof(region), "%s/flash" INSTANCE_REGION_SUFFIX, folder);
+	instance_journal_path(folder, "/a/flash", path);
+	snprintf(journal, sizeof(journal), "%s.7", path);
+	close(open(journal, O_WRONLY | O_CREAT, 0600));
+	instance_note(folder, folder, "one", "/a/flash");
+	fd = open(region, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	instance_note(folder, folder, "one", "/b/another");
+	assert_int_equal(access(journal, F_OK), 0);
+	assert_int_equal(access(region, F_OK), 0);
+	/* Of the same name, but elsewhere: the region is the own one. */
+	instance_note(folder, folder, "one", "/a/flash");
+	instance_note(folder, folder, "one", "/b/flash");
+	assert_int_not_equal(access(journal, F_OK), 0);
+	close(fd);
 }
 
 /* The region of the other flash goes too, wherever that run had it; the region of the same flash is judged by its ids. */
@@ -216,7 +294,11 @@ int main(void)
 		TEST(a_run_with_another_removes_it),
 		TEST(another_daemon_s_stays),
 		TEST(a_run_without_it_forgets_what_kin_have_noted),
+		TEST(a_run_with_it_takes_it_from_its_kin),
+		TEST(a_run_forgets_both_flashes_of_a_move_of_kin),
 		TEST(a_run_without_it_removes_the_journal),
+		TEST(the_journal_of_a_flash_that_is_served_stays),
+		TEST(the_journal_of_a_region_in_use_stays),
 		TEST(a_run_without_it_removes_the_region),
 		TEST(a_region_in_use_stays),
 		TEST(a_note_that_is_none_is_replaced),
