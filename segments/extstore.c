@@ -111,7 +111,7 @@ bool extstore_left(int fd)
 
 int seg_empty_extstore(const char *path)
 {
-	int fd, result = FS_OK, error;
+	int fd, result, error;
 	struct stat st;
 
 	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
@@ -119,11 +119,11 @@ int seg_empty_extstore(const char *path)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return FS_OK;
-	if (extstore_left(fd)) {
-		result = file_lock(fd);
-		if (result == FS_OK && ftruncate(fd, 0) != 0)
+	result = file_lock(fd); /* first, so that what is recognised is what is emptied */
+	if (result == FS_OK && extstore_left(fd)) {
+		if (ftruncate(fd, 0) != 0)
 			result = FS_ESYS;
-		if (result == FS_OK)
+		else
 			log_notice(
 				"flash: %s is what memcached's extstore has left: it is emptied, as memcached does at its start",
 				path);

@@ -34,8 +34,8 @@ uint64_t seg_fit_bytes(const char *path, uint64_t flash_bytes);
 FS_MUST_CHECK int seg_check_path(const char *path, bool takes_extstore);
 
 /* Empties the file at path if memcached's extstore has left it, as memcached does at its start; says so in the log. FS_OK: that is
-   done, or it isn't such a file, and stays. FS_EBUSY: memcached has it. FS_ESYS (errno). Before seg_look; reads the file's first
-   item. */
+   done, or it isn't such a file, and stays. FS_EBUSY: another process has locked it, whatever it holds. FS_ESYS (errno). Before
+   seg_look; locks the file while it reads the first item and empties it. */
 FS_MUST_CHECK int seg_empty_extstore(const char *path);
 
 /* Does a daemon, this process included, or memcached have the flash at path open? False too where that can't be found out. Locks

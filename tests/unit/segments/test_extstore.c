@@ -190,6 +190,22 @@ static void what_memcached_has_open_stays(void **state)
 	assert_int_equal(file_size(), 1 << 20);
 }
 
+/* The lock comes before the look, so that what is recognised is what is emptied. */
+static void what_is_locked_is_not_looked_at(void **state)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd;
+
+	(void)state;
+	put("notes", 5, 0);
+	fd = open(path, O_RDWR);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &whole), 0);
+	assert_int_equal(seg_empty_extstore(path), FS_EBUSY);
+	close(fd);
+	assert_int_equal(seg_empty_extstore(path), FS_OK);
+	assert_int_equal(file_size(), 1 << 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +215,7 @@ int main(void)
 		cmocka_unit_test(it_is_emptied_when_asked_and_refused_else),
 		cmocka_unit_test(other_files_stay),
 		cmocka_unit_test(what_memcached_has_open_stays),
+		cmocka_unit_test(what_is_locked_is_not_looked_at),
 	};
 
 	return cmocka_run_group_tests_name("segments: extstore's files", tests, make_directory, remove_directory);
