@@ -102,6 +102,16 @@ FS_MUST_CHECK int fidx_create(struct fidx **out, const struct fidx_config *confi
 /* Frees the index, and every filter that it owns, while no other thread uses it. NULL does nothing. */
 void fidx_destroy(struct fidx *index);
 
+/* Returns the bits that the numbers of so many segments take in a slot. Any thread. */
+static inline unsigned fidx_segment_bits(uint32_t segments)
+{
+	unsigned bits = 1;
+
+	while ((1u << bits) < segments + 1)
+		bits++;
+	return bits;
+}
+
 /* Returns the bits of a slot's tag. Constant. */
 unsigned fidx_tag_bits(const struct fidx *index);
 

@@ -104,12 +104,10 @@ struct slot_layout {
    remaining bits, or narrower than two. */
 static inline bool layout_init(struct slot_layout *layout, uint32_t segments, unsigned tag_bits)
 {
-	unsigned bits = 1;
+	unsigned bits = fidx_segment_bits(segments);
 	unsigned left;
 
 	*layout = (struct slot_layout){ 0 };
-	while ((1u << bits) < segments + 1)
-		bits++;
 	left = 32 - SLOT_FIXED_BITS - bits;
 	if (bits > SLOT_SEGMENT_BITS_MAX || tag_bits > left || tag_bits == 1)
 		return false;

@@ -85,7 +85,9 @@ struct layout_super {
 	uint64_t fill_began_s; /* when the last fill began, wall clock; 0: there was none */
 	uint64_t fill_left_bytes; /* of the last fill: not written, and not taken to be written */
 	uint32_t fills; /* that have begun */
-	uint8_t reserved[4096 - 2428 - 8];
+	uint32_t zero;
+	uint64_t asked_bytes; /* of which flash_bytes are all or what had room; 0: not known */
+	uint8_t reserved[4096 - 2440 - 8];
 	uint64_t checksum; /* hash64 of all bytes before it */
 };
 #define AT(type, field, offset) \
@@ -114,8 +116,9 @@ AT(layout_super, index_flash_bytes, 352);
 AT(layout_super, fill_began_s, 2408);
 AT(layout_super, fill_left_bytes, 2416);
 AT(layout_super, fills, 2424);
+AT(layout_super, asked_bytes, 2432);
 AT(layout_super, home, 360);
-AT(layout_super, reserved, 2428);
+AT(layout_super, reserved, 2440);
 AT(layout_super, checksum, 4088);
 _Static_assert(sizeof(struct layout_super) == SEG_PAGE, "a page");
 

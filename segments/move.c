@@ -368,6 +368,7 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	super.attach_epoch = seg_move_epoch(seg);
 	seg_note_segments(seg, &super, move->segments);
 	super.flash_bytes = move->to->bytes;
+	super.asked_bytes = 0;
 	super.region_id = region_id;
 	homes_clear(&super);
 	device_asked(seg);
@@ -383,6 +384,7 @@ int seg_move_switch(struct segments *seg, uint64_t region_id)
 	seg->super.index_segments = super.index_segments;
 	seg->super.index_flash_bytes = super.index_flash_bytes;
 	seg->super.flash_bytes = super.flash_bytes;
+	seg->super.asked_bytes = super.asked_bytes;
 	__atomic_store_n(&seg->super.region_id, super.region_id, __ATOMIC_RELAXED);
 	seg->super.checksum = super.checksum;
 	homes_clear(&seg->super);
@@ -426,6 +428,9 @@ bool seg_read_shape(const struct seg_config *config, struct seg_shape *out)
 				   .functions = super.functions,
 				   .segment_bytes = super.segment_bytes,
 				   .index_segments = super.index_segments,
-				   .index_flash_bytes = super.index_flash_bytes };
+				   .index_flash_bytes = super.index_flash_bytes,
+				   .flash_bytes = super.flash_bytes,
+				   .asked_bytes = super.asked_bytes,
+				   .clean = super_is_clean(&super) };
 	return true;
 }

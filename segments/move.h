@@ -78,6 +78,9 @@ struct seg_shape {
 	uint32_t
 		index_segments; /* that its index was made for, before it was moved to a smaller device; 0: as many as segments */
 	uint64_t index_flash_bytes; /* with index_segments: the size of the flash then */
+	uint64_t flash_bytes;
+	uint64_t asked_bytes; /* of which flash_bytes are all or what had room; 0: not known */
+	bool clean; /* its last run ended cleanly */
 };
 /* Reads the shape of the flash at config->path, or of config->device, which stays open; changes and locks nothing. False: there
    is none that could be used. Any thread; reads the superblock. */

@@ -69,8 +69,7 @@ static void attach_seed(struct layout_super *super, uint64_t seed)
 /* A flash that has grown is the same one, if it ended cleanly: what is saved of it names its segments. */
 static enum seg_found found_on(const struct segments *seg, const struct layout_super *super)
 {
-	bool clean = super->clean_epoch != 0 && super->clean_epoch == super->attach_epoch;
-
+	bool clean = super_is_clean(super);
 	uint32_t segments = atomic_load_explicit(&seg->usable, memory_order_relaxed);
 
 	if (super->segment_bytes != seg->segment_bytes || super->functions != seg->functions ||
@@ -135,6 +134,7 @@ int seg_take_over(struct segments *seg, bool keeps, uint64_t region_id)
 	seg_note_segments(seg, super, atomic_load_explicit(&seg->usable, memory_order_relaxed));
 	super->functions = seg->functions;
 	super->flash_bytes = seg->device->bytes;
+	super->asked_bytes = seg->asked_bytes;
 	super->attach_epoch++;
 	super->clean_epoch = 0;
 	super->first_epoch = keeps ? first_epoch : 0;
@@ -218,6 +218,7 @@ static int look_on(struct segments **out, const struct seg_config *config, void 
 	segments = seg_count_for(device->bytes, config->segment_bytes);
 	seg->segments = config->index_segments > segments ? config->index_segments : segments;
 	seg->index_flash_bytes = config->index_flash_bytes;
+	seg->asked_bytes = config->asked_bytes;
 	seg->functions = config->functions;
 	seg->direct_wanted = config->direct;
 	seg->read_unit_wanted = config->read_unit;

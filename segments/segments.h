@@ -71,6 +71,8 @@ struct seg_config {
 	uint32_t index_segments;
 	uint64_t
 		index_flash_bytes; /* the size of the flash that index and region are made for; the superblock keeps it, and that is all */
+	uint64_t
+		asked_bytes; /* of which flash_bytes are all or what had room; the superblock keeps it, and that is all */
 	enum seg_direct direct;
 	enum seg_read_unit read_unit;
 	const struct seg_owner *owner; /* of a file that is made; NULL: the process's own user and group */

@@ -141,6 +141,7 @@ struct segments {
 	uint64_t segment_bytes;
 	uint32_t segments;
 	uint64_t index_flash_bytes; /* seg_config.index_flash_bytes */
+	uint64_t asked_bytes; /* seg_config.asked_bytes */
 	uint32_t functions;
 	uint32_t crossings_bytes; /* as in struct seg_table */
 	/* As it stands on flash; written by open and the cleaner, uuid, secret and hash seed by open alone. */
@@ -302,6 +303,11 @@ void super_make(struct layout_super *super, uint64_t generation);
 /* Writes both copies with the next generation, each durable before the next. clock: for LAT_flash_write. FS_ENOMEM;
    FS_EIO with errno. Blocks on the device. */
 FS_MUST_CHECK int super_store(struct dev *device, const struct clk *clock, struct layout_super *super);
+/* Did the last run end cleanly? */
+static inline bool super_is_clean(const struct layout_super *super)
+{
+	return super->clean_epoch != 0 && super->clean_epoch == super->attach_epoch;
+}
 
 /* ---- health.c ---- */
 

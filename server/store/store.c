@@ -134,6 +134,7 @@ static int open_segments(struct store *store, const struct sizing *sizing)
 					     .segment_bytes = sizing->segment_bytes,
 					     .index_segments = sizing->index_segments,
 					     .index_flash_bytes = sizing->index_flash_bytes,
+					     .asked_bytes = sizing->flash_asked,
 					     .functions = config->functions,
 					     .direct = config->direct,
 					     .read_unit = config->read_unit,
@@ -385,8 +386,7 @@ static void open_take_shape(const struct store *store, struct sizing *sizing)
 					 .flash_bytes = sizing->flash_used };
 	struct seg_shape shape;
 
-	if ((config->state_dir || config->region_dir) && config->restart_max_downtime_us != 0 &&
-	    seg_read_shape(&look, &shape) && sizing_take_shape(config, &shape, sizing))
+	if (sizing_may_be_warm(config) && seg_read_shape(&look, &shape) && sizing_take_shape(config, &shape, sizing))
 		log_info("flash: the index has room for %u segments, as before the flash was moved to a smaller device",
 			 sizing->index_segments);
 }

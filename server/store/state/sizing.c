@@ -49,8 +49,9 @@ static uint64_t sizing_frugal_segment(uint64_t flash, uint64_t memory)
 }
 
 /* 512 MiB, or smaller for small set-ups: free memory and candidates are counted in segments, and 1/32 of -m leaves DRAM
-   to its objects (DECISIONS.md). At least 1 MiB, or 1/16 of -m. */
-static uint64_t sizing_default_segment(uint64_t flash, uint64_t memory, bool frugal)
+   to its objects (DECISIONS.md). At least 1 MiB, or 1/16 of -m. By the flash that was asked for, so that they stay when a part
+   of it grows, unless the part has too few of them. */
+static uint64_t sizing_default_segment(uint64_t flash, uint64_t part, uint64_t memory, bool frugal)
 {
 	uint64_t size = memory / 32 < SEG_MAX_BYTES ? memory / 32 : SEG_MAX_BYTES;
 
@@ -64,8 +65,8 @@ static uint64_t sizing_default_segment(uint64_t flash, uint64_t memory, bool fru
 		size = memory / SEGMENT_SHARE; /* so that a small -m can start */
 	if (size > SEG_MAX_BYTES)
 		size = SEG_MAX_BYTES; /* flash beyond the most segments of this size stays unused */
-	if (size > flash / SEGMENTS_LEAST)
-		size = flash / SEGMENTS_LEAST;
+	if (size > part / SEGMENTS_LEAST)
+		size = part / SEGMENTS_LEAST;
 	return whole_pages(size < SEG_MIN_BYTES ? SEG_MIN_BYTES : size);
 }
 
@@ -162,8 +163,9 @@ void sizing_no_room(const char *flash_path, uint64_t bytes, char reason[256])
 	errno = error;
 }
 
-/* For a flash of so many bytes. */
-static int sizing_of(const struct store_config *config, uint64_t given, struct sizing *out, char reason[256])
+/* For a flash of so many bytes, which are a part of those asked for, or all. */
+static int sizing_of(const struct store_config *config, uint64_t asked, uint64_t given, struct sizing *out,
+		     char reason[256])
 {
 	uint64_t memory = config->memory_bytes, served;
 
@@ -172,8 +174,10 @@ static int sizing_of(const struct store_config *config, uint64_t given, struct s
 				       : memory / SEGMENT_SHARE * sizing_segments_wanted(memory);
 	if (out->flash_used > served)
 		out->flash_used = served;
+	if (asked > served)
+		asked = served;
 	out->segment_bytes = config->segment_bytes ? whole_pages(config->segment_bytes)
-						   : sizing_default_segment(out->flash_used, memory,
+						   : sizing_default_segment(asked, out->flash_used, memory,
 									    config->index == STORE_INDEX_FRUGAL);
 	if (out->segment_bytes < SEG_MIN_BYTES || out->segment_bytes > SEG_MAX_BYTES ||
 	    out->segment_bytes > memory / 4) {
@@ -213,6 +217,32 @@ int sizing_take_extstore(const struct store_config *config, char reason[256])
 	return result;
 }
 
+bool sizing_may_be_warm(const struct store_config *config)
+{
+	return (config->state_dir || config->region_dir) && config->restart_max_downtime_us != 0;
+}
+
+/* Returns how many of the bytes that fit a file gets, when those asked for don't all lie there. One that got a part of the same size before
+   grows only where that leaves its objects: after a clean end, with segments of the same size and numbers of as many bits. */
+static uint64_t sizing_grown(const struct store_config *config, uint64_t asked, uint64_t fit)
+{
+	const struct seg_config look = { .path = config->flash_path, .flash_bytes = fit };
+	struct sizing kept = { 0 }, grown = { 0 };
+	struct seg_shape shape;
+	char reason[256];
+
+	if (!sizing_may_be_warm(config) || !seg_read_shape(&look, &shape) || shape.asked_bytes != asked ||
+	    shape.flash_bytes >= whole_pages(fit) || shape.functions != config->functions ||
+	    sizing_of(config, asked, shape.flash_bytes, &kept, reason) != FS_OK ||
+	    kept.segment_bytes != shape.segment_bytes || kept.segments != shape.segments)
+		return fit;
+	if (!shape.clean || shape.index_segments || sizing_of(config, asked, fit, &grown, reason) != FS_OK ||
+	    grown.segment_bytes != kept.segment_bytes || grown.partitions != kept.partitions ||
+	    fidx_segment_bits(grown.segments) != fidx_segment_bits(kept.segments))
+		return shape.flash_bytes;
+	return fit;
+}
+
 int sizing_make(const struct store_config *config, struct sizing *out, char reason[256])
 {
 	uint64_t given = 0, fit;
@@ -220,12 +250,14 @@ int sizing_make(const struct store_config *config, struct sizing *out, char reas
 	int result = sizing_flash_given(config, &given, reason);
 
 	if (result == FS_OK)
-		result = sizing_of(config, given, out, reason);
+		result = sizing_of(config, given, given, out, reason);
 	if (result != FS_OK)
 		return result;
 	out->flash_asked = out->flash_used;
-	fit = config->flash_device ? out->flash_used : seg_fit_bytes(config->flash_path, out->flash_used);
-	if (fit == out->flash_used || sizing_of(config, fit, &smaller, reason) != FS_OK) {
+	fit = out->flash_used;
+	if (!config->flash_device)
+		fit = sizing_grown(config, out->flash_asked, seg_fit_bytes(config->flash_path, fit));
+	if (fit == out->flash_used || sizing_of(config, out->flash_asked, fit, &smaller, reason) != FS_OK) {
 		reason[0] = '\0';
 		return FS_OK;
 	}
@@ -242,8 +274,8 @@ void sizing_tell_smaller(const char *flash_path, const struct sizing *sizing)
 
 	if (sizing->flash_used < sizing->flash_asked)
 		log_warn(
-			"flash: %s has %s in place of %s, as its file system has no more room; a start with more room makes it "
-			"longer",
+			"flash: %s has %s in place of %s, as its file system has or had no more room; with more, it grows after "
+			"a clean stop if its objects can stay",
 			flash_path, units_show_size(sizing->flash_used, used),
 			units_show_size(sizing->flash_asked, asked));
 }
@@ -255,7 +287,7 @@ bool sizing_take_shape(const struct store_config *config, const struct seg_shape
 	char reason[256];
 
 	if (shape->index_segments <= segments || segments < shape->segments || shape->functions != config->functions ||
-	    sizing_of(config, shape->index_flash_bytes, &larger, reason) != FS_OK ||
+	    sizing_of(config, shape->index_flash_bytes, shape->index_flash_bytes, &larger, reason) != FS_OK ||
 	    larger.segment_bytes != shape->segment_bytes || larger.segments != shape->index_segments)
 		return false;
 	larger.flash_given = out->flash_given;

@@ -31,10 +31,13 @@ struct sizing {
 /* Empties a file that memcached's extstore has left, where the configuration takes it over and more than a look is wanted. Before sizing_make.
    FS_OK, or a code of seg_empty_extstore with the reason. */
 FS_MUST_CHECK int sizing_take_extstore(const struct store_config *config, char reason[256]);
-/* Looks at the file or device and its file system (stat, no other I/O) and fills out. A file that has no room gets the size that
-   seg_fit_bytes gives, or, where not even that is possible, the size that was asked for. FS_OK; FS_ERANGE with an option and its accepted
+/* Looks at the file or device and its file system (stat, superblock) and fills out. A file that has no room gets the size that
+   seg_fit_bytes gives, or, where not even that is possible, the size that was asked for. A file that got a part of the same size
+   before keeps its part, unless its run has ended cleanly and the larger flash keeps its objects. FS_OK; FS_ERANGE with an option and its accepted
    range in reason; a code of seg_flash_bytes. Any thread. */
 FS_MUST_CHECK int sizing_make(const struct store_config *config, struct sizing *out, char reason[256]);
+/* Can a start with these options find the flash's objects again? Any thread. */
+bool sizing_may_be_warm(const struct store_config *config);
 /* Takes over the sizes that the index of the last run had, when its flash had index_flash_bytes; out is as sizing_make has
    filled it. True: they fit this shape, and out has them; else it stays. Any thread. */
 FS_MUST_CHECK bool sizing_take_shape(const struct store_config *config, const struct seg_shape *shape,
