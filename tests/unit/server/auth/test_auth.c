@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-#include <openssl/rand.h>
 
 #include "base/fault.h"
 #include "base/log.h"
@@ -26,6 +25,7 @@ static char folder[] = "/tmp/flashield-auth-XXXXXX", path[64], sasl_conf[64];
 /* In place of the function of libcrypto: the random bytes of the kernel, or none. */
 static bool without_random_bytes;
 
+int RAND_bytes(unsigned char *bytes, int count);
 int RAND_bytes(unsigned char *bytes, int count)
 {
 	if (!without_random_bytes)

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-#include <openssl/rand.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -29,6 +28,7 @@ static struct clk clock_now;
 /* In place of the function of libcrypto: the random bytes of the kernel, or none. */
 static bool without_random_bytes;
 
+int RAND_bytes(unsigned char *bytes, int count);
 int RAND_bytes(unsigned char *bytes, int count)
 {
 	if (!without_random_bytes)
