@@ -111,7 +111,7 @@ static int wait_for_lock(const struct daemon_lock_config *config, int fd, int op
 			continue;
 		daemon_lock_holder(holder, process);
 		snprintf(reason, 256,
-			 "%s, which serves the same clients with %.150s, has not ended: end it, or start later",
+			 "%s, which serves the same clients with %.120s, has not ended: end it, or start later",
 			 process, config->folder);
 		return FS_EBUSY;
 	}
