@@ -19,6 +19,8 @@ uint64_t record_check(const struct layout_super *super, uint64_t sequence, uint6
 	memcpy(head, (const uint8_t *)header + sizeof(header->check), sizeof(*header) - sizeof(header->check));
 	memcpy(head + sizeof(*header) - sizeof(header->check), key, header->key_length);
 	parts[2] = hash64_keyed(head, sizeof(*header) - sizeof(header->check) + header->key_length, super->secret);
+	/* A core dump holds the stacks, and is to hold no key. */
+	explicit_bzero(head + sizeof(*header) - sizeof(header->check), header->key_length);
 	parts[3] = hash64_keyed(value, header->value_length_flags & LAYOUT_VALUE_MAX, super->secret);
 	return hash64_keyed(parts, sizeof(parts), super->secret);
 }
