@@ -5,7 +5,7 @@
     stall.py [--runs 50] [--busy 12] [--seed N] -- COMMAND ...
 
 So many loops compute beside it, and one process after the other of those that the command has started stands still for 1.5 s.
-The last line is "N runs, N failed, N stops"; before it, the last lines of each run that failed. Exit code 1 if one did.
+There is a line for each run, with its last lines if it failed. The very last one is "N runs, N failed, N stops". Exit code 1 if one did.
 """
 import argparse
 import os
@@ -100,8 +100,9 @@ def main():
         for number in range(arguments.runs):
             bad, output, count = run_once(arguments.command, randomness)
             failed, stops = failed + bad, stops + count
+            print(f"run {number + 1} {'failed' if bad else 'passed'}, {count} stops", flush=True)
             if bad:
-                print(f"run {number + 1} failed:", *output.splitlines()[-LAST_LINES:], sep="\n  ", flush=True)
+                print(*("  " + line for line in output.splitlines()[-LAST_LINES:]), sep="\n", flush=True)
     finally:
         for loop in loops:
             loop.kill()
