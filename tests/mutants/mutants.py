@@ -1060,7 +1060,7 @@ mutant("fill-without-end", "The ratio never holds, as a full flash is taken for 
 
 mutant("fill-loses-what-is-set", "While the flash is filled, objects are asked about when memory is full, and not before.",
        "asan server/store/cleaner/test_fill",
-       ("server/store/cleaner/keeper.c", "if (!store->config.evict || fill_is_on(store)) {", "if (!store->config.evict) {"))
+       ("server/store/cleaner/keeper.c", "(!store->config.evict || fill_is_on(store)) && keeper_offer", "!store->config.evict && keeper_offer"))
 
 mutant("table-drains-for-ever", "The index's table that drains gets further segments, so that it never runs empty.",
        "asan server/store/cleaner/test_tables",
