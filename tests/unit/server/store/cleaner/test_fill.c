@@ -205,7 +205,13 @@ static void what_holds_writes_back_is_told(void **state)
 
 	open_with(h, CLF_ADMIT_FREQ, RATIO);
 	assert_int_equal(hold(h), STORE_HOLD_MEMORY);
-	set_objects(h, "first", 3900);
+	for (unsigned n = 0; hold(h) == STORE_HOLD_MEMORY; n++) {
+		char prefix[16];
+
+		assert_in_range(n, 0, 100);
+		snprintf(prefix, sizeof(prefix), "f%u", n);
+		set_objects(h, prefix, 100);
+	}
 	assert_int_equal(hold(h), STORE_HOLD_FILLING);
 	set_objects(h, "second", 12000);
 	assert_int_equal(hold(h), STORE_HOLD_RATIO);
