@@ -29,7 +29,7 @@ def trace(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(trace, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.json"
-    done = sim("train", "--trace", trace, *SIZES, "--output", path)
+    done = sim("train", "--trace", trace, *SIZES, f"--option=flash-write-limit={LIMIT}", "--output", path)
     assert done.stderr == "" and str(path) in done.stdout and "in use: " in done.stdout
     return path
 
@@ -106,7 +106,7 @@ def test_a_run_starts_better_with_it(trace, model):
 
 
 def test_a_pinned_model_stays(trace, model):
-    pinned = run(trace, f"model={model}", "model-pinned=yes")
+    pinned = run(trace, f"flash-write-limit={LIMIT}", f"model={model}", "model-pinned=yes")
     assert pinned["model_origin"] == "pinned" and pinned["model_reason"].startswith("pinned; else in use: ")
     assert pinned["precision"] > 0
 
