@@ -93,6 +93,8 @@ FS_MUST_CHECK int region_look(struct region **out, const uint64_t most[REGION_AR
 /* Empties the file and writes its first page; all areas are without memory again. Does nothing without a file. FS_OK;
    FS_ENOMEM: no room; FS_ESYS with errno. */
 FS_MUST_CHECK int region_reset(struct region *region);
+/* Has a process, this one included, the region in this file open? Then it isn't that of a run that has ended. False for no file. Any thread. */
+FS_MUST_CHECK bool region_is_in_use(const char *path);
 /* Gives the file another name in its folder, and stays its owner. FS_OK, also for the same name. FS_EBUSY: a file of that
    name is another process's; FS_ESYS: neither has changed, and reason has a text for operators. Not without a file. */
 FS_MUST_CHECK int region_rename(struct region *region, const char *name, char reason[256]);

@@ -397,7 +397,7 @@ bool region_is_short(const struct region *region, char reason[256])
 	return true;
 }
 
-static bool is_locked_by_another(const char *path)
+bool region_is_in_use(const char *path)
 {
 	int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -419,7 +419,7 @@ int region_rename(struct region *region, const char *name, char reason[256])
 		mem_free(path);
 		return FS_OK;
 	}
-	if (is_locked_by_another(path)) {
+	if (region_is_in_use(path)) {
 		snprintf(reason, 256, "%.200s: another daemon uses it", path);
 		result = FS_EBUSY;
 	} else if (rename(region->path, path) != 0) {

@@ -13,9 +13,9 @@
 
 /* May another segment be written as a part of a fill? Any thread, no lock. */
 bool seg_fill_allows(const struct segments *seg, int64_t wall_s);
-/* Takes a segment out of the fill, and begins one if none is left and one may begin. Now and then, once in a sixteenth of the flash, it
-   writes the superblock. FS_OK; FS_EBUSY: none may begin yet; FS_EIO, FS_ENOMEM: nothing is taken. The cleaner; waits for
-   the device. */
+/* Takes a segment out of the fill. Once in a sixteenth of the flash it writes the superblock, and begins a new fill if one
+   may begin: what is left of the last one lapses. FS_OK; FS_EBUSY: nothing is left, and none may begin yet; FS_EIO,
+   FS_ENOMEM: nothing is taken. The cleaner; waits for the device. */
 FS_MUST_CHECK int seg_fill_take(struct segments *seg, int64_t wall_s);
 
 #endif

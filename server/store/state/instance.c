@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/parts.h"
+#include "base/region.h"
 #include "segments/path.h"
 #include "server/store/state/journal.h"
 
@@ -142,17 +142,6 @@ bool instance_write(const char *path, const char *note)
 	return false;
 }
 
-/* A region that a daemon has open, this one included, is no longer that of the run that ended. */
-static bool is_in_use(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	bool in_use = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-
-	if (fd >= 0)
-		close(fd);
-	return in_use;
-}
-
 static void region_path(const char *region_dir, const char *flash_path, char out[INSTANCE_PATH_BYTES])
 {
 	snprintf(out, INSTANCE_PATH_BYTES, "%s/%s" INSTANCE_REGION_SUFFIX, region_dir, last_part(flash_path));
@@ -163,7 +152,7 @@ void instance_remove_region(const char *region_dir, const char *flash_path)
 	char path[INSTANCE_PATH_BYTES];
 
 	region_path(region_dir, flash_path, path);
-	if (!is_in_use(path) && unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
+	if (!region_is_in_use(path) && unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
 		log_warn(
 			"flash: %s can't be removed: %s: don't start with %s again before --restart-max-downtime is over",
 			path, strerror(errno), flash_path);
@@ -178,7 +167,7 @@ static bool is_served(const char *region_dir, const char *flash_path, const char
 	if (seg_is_locked(flash_path))
 		return true;
 	region_path(region_dir, flash_path, path);
-	return region_dir[0] && strcmp(last_part(flash_path), last_part(own)) != 0 && is_in_use(path);
+	return region_dir[0] && strcmp(last_part(flash_path), last_part(own)) != 0 && region_is_in_use(path);
 }
 
 /* Removes what runs with the flash at flash_path have left. A daemon that serves with it now keeps its journal and its region;

@@ -16,25 +16,7 @@
 
 #include "segments/path.h"
 #include "segments/segments.h"
-
-static char directory[] = "/tmp/flashield-check-XXXXXX";
-static char path[sizeof(directory) + 8];
-
-static int make_directory(void **state)
-{
-	(void)state;
-	if (!mkdtemp(directory))
-		return -1;
-	snprintf(path, sizeof(path), "%s/flash", directory);
-	return 0;
-}
-
-static int remove_directory(void **state)
-{
-	(void)state;
-	unlink(path);
-	return rmdir(directory);
-}
+#include "tests/unit/segments/folder.h"
 
 static void put_bytes(const char *bytes, size_t count)
 {

@@ -14,28 +14,10 @@
 #include "base/fault.h"
 #include "segments/path.h"
 #include "tests/unit/segments/fixture.h"
+#include "tests/unit/segments/folder.h"
 
 #define SEGMENT (64u << 10)
 #define BYTES (LAYOUT_SUPER_BYTES + 8 * SEGMENT)
-
-static char directory[] = "/tmp/flashield-device-XXXXXX";
-static char path[sizeof(directory) + 8];
-
-static int make_directory(void **state)
-{
-	(void)state;
-	if (!mkdtemp(directory))
-		return -1;
-	snprintf(path, sizeof(path), "%s/flash", directory);
-	return 0;
-}
-
-static int remove_directory(void **state)
-{
-	(void)state;
-	unlink(path);
-	return rmdir(directory);
-}
 
 static int64_t file_size(void)
 {

@@ -11,6 +11,7 @@
 
 #include "segments/path.h"
 #include "tests/unit/segments/fixture.h"
+#include "tests/unit/segments/folder.h"
 
 #define PAGE_MIB 64
 #define LINKS "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
@@ -38,25 +39,6 @@ static const struct {
 };
 #define ITEMS (sizeof(items) / sizeof(items[0]))
 #define CHECKED_FROM 32
-
-static char directory[] = "/tmp/flashield-extstore-XXXXXX";
-static char path[sizeof(directory) + 8];
-
-static int make_directory(void **state)
-{
-	(void)state;
-	if (!mkdtemp(directory))
-		return -1;
-	snprintf(path, sizeof(path), "%s/flash", directory);
-	return 0;
-}
-
-static int remove_directory(void **state)
-{
-	(void)state;
-	unlink(path);
-	return rmdir(directory);
-}
 
 /* A file with these bytes at the offset, and holes around them. */
 static void put(const void *bytes, uint64_t length, uint64_t offset)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the daemon is bound to. Nothing listens here. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,6 +43,8 @@ static char *endpoints_of(const struct bound *bound, int *port)
 		net_get_status(net, &status);
 		*port = status.tcp_port ? status.tcp_port : status.udp_port;
 		net_close(net);
+	} else {
+		assert_non_null(strstr(reason, strerror(EADDRINUSE)));
 	}
 	conf.listen = conf.unix_socket = NULL;
 	conf_free(&conf);
