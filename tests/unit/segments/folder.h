@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A folder of a test program's own, and the path of a flash file in it. make_directory and remove_directory are for its group of
-   tests; the latter removes the file, too. To be included behind cmocka.h, by the program's only source. */
+   tests; the latter removes the file, too. To be included behind cmocka's header, by the program's only source. */
 #ifndef FS_TESTS_SEGMENTS_FOLDER_H
 #define FS_TESTS_SEGMENTS_FOLDER_H
 
